@@ -44,7 +44,6 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -67,9 +66,8 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
-    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
-    >>nvtx         measure: names of cases and phases, for whatever profiler listens
-    >>host         measure: the cpu backend, and the tests' script backend, with their timers
+    >>leftovers    measure: what a function changed in its process, which ends then
+    >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
@@ -90,15 +88,11 @@ CONTENTS (search for the tag)
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
-    >>columns      render: what render is told beside the records, and what stands in a column
-    >>lines        render: the table being written: its state, and text laid out in its width
-    >>table        render: the terminal table: groups, columns and rows
-    >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
+    >>columns      render: what render is told beside the records, widths of text, and what stands in a column
+    >>table        render: the terminal table: text laid out in its width, columns, rows, and what stands under them
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
-    >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
@@ -136,9 +130,9 @@ THE RECORD
     each synced before the next group starts. All keys are always present, null where they do not apply.
     KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
     schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
-    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
-    is measured as a whole, and its old lines are removed.
+    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
+    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole, and its old lines are removed.
     All files but those of --jsonl and --history replace the old file when the new one is complete and on the
     disk. Several processes may append to one file; each locks it. If another program changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
@@ -573,15 +567,15 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// Sources: stats, measured, machine, run and planned have a field of the statistics of the samples, of what was
-// measured of the case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
+// Sources: stats, measured, machine and run have a member of the statistics of the samples, of what was measured of the
+// case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, planned(name), \
+    x(text,    name,                  what, code, \
       "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, planned(entry->operation), "what is computed") \
-    x(text,    direction,             what, planned(direction), "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, planned(entry->implementation), "how it is computed") \
+    x(text,    operation,             what, code, "what is computed") \
+    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text,    implementation,        what, code, "how it is computed") \
     x(text,    origin,                what, code, "own, vendor or user") \
     x(whole,   rung,                  what, code, "step of the ladder from naive up") \
     x(text,    dtype,                 what, code, "element type") \
@@ -600,7 +594,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
     x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
     x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
-    x(real,    wall_ms,               time, measured(wall_ns * 1e-6), "ms that the case took in all") \
+    x(real,    wall_ms,               time, code, "ms that the case took in all") \
     x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
     x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
     x(whole,   processes,             time, timed, "processes that gave a median") \
@@ -659,7 +653,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
     x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
     x(whole,   device,                machine, code, "number of the GPU") \
     x(text,    gpu,                   machine, code, "its name") \
     x(text,    compute_capability,    machine, code, "9.0") \
@@ -705,7 +699,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole,   schema,                run, code, "of this table; 3") \
     x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
     x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, run(command), "the command line") \
+    x(text,    command,               run, code, "the command line") \
     x(whole,   seed,                  run, run(seed), "of data and order") \
     x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
     x(text,    build,                 run, code, "compiler and options") \
@@ -789,6 +783,9 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
+// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the end of the buffer, as it is now.
+// kbench frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+void* kb_host_copy(kb_state* kb, const void* p);
 
 // --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
 // Each returns whether it passed, and false in a case that already failed ---
@@ -822,6 +819,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
 typedef struct kb_text kb_text; // the text of a file to come
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
 
+typedef struct kb_planned {  // a case that is going to be measured
+    const char* name;        // as in its record
+    int64_t group;           // the same number: cases of one comparison group, which are measured together
+    bool runs;               // whether this machine can run it
+    const kb_result* record; // to be set: stands for the case, which is then not measured
+} kb_planned;
+
 // An output: an option, and what becomes of records. Start from a static variable, which is zero; what it lacks is
 // NULL. KBENCH_OUTPUT makes one that writes a file.
 typedef struct kb_output {
@@ -839,6 +843,11 @@ typedef struct kb_output {
     bool (*open)(const char* value);
     // In place of a run. Gives the exit code; -1: there will be a run.
     int (*instead)(const char* value);
+    // Before the cases are measured on a GPU or CPU: sets the records of those that are known already, unless a case
+    // of their group that runs here is not. Such a record is the output's and lives as long as the program. It goes
+    // into the table and all files but the one of --jsonl. like: what the records of this run have in common; NULL:
+    // the cases are only listed, and those that are known are left out. False, after a message: exit code 2.
+    bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     // Each record, when its comparison group is done; and what the table says below its row.
     void (*each)(const kb_result* record);
     void (*below)(kb_text* to, const kb_result* record, int width);
@@ -1040,6 +1049,17 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_POINTER(T, p) ((T*)(p))
 #endif
 
+// kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
+// KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
+// a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
+#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance)                                                      \
+    do {                                                                                                         \
+        const int64_t kbi_n = (n);                                                                               \
+        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n);                                               \
+        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression);                      \
+        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance);                                       \
+    } while (0)
+
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
 // the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
 // expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
@@ -1064,6 +1084,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
         long long: KB_I64, unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
+#define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
 #define kb_check(kb, got, want, n, tolerance)                                                                    \
     kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
 #define kb_check_norm(kb, got, want, n, tolerance)                                                               \
@@ -1211,6 +1232,7 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>(kb_host_copy(kb, p)); }
 // kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
 constexpr bool kbi_has_member(const char* text, size_t n) {
     return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
@@ -1306,12 +1328,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 #include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
-#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1377,33 +1397,21 @@ extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
 extern int ftruncate(int file, off_t size);
 extern FILE* fdopen(int file, const char* mode);
-extern ssize_t readlink(const char* path, char* out, size_t n);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
+extern ssize_t readlink(const char* path, char* out, size_t n);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
 #endif
-#ifdef CLOCK_MONOTONIC
-#define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
-#else
-#define KBI_CLOCK_MONOTONIC 1 // Linux
-#endif
-#ifdef CLOCK_THREAD_CPUTIME_ID
-#define KBI_CLOCK_THREAD CLOCK_THREAD_CPUTIME_ID
-#else
-#define KBI_CLOCK_THREAD 3 // likewise
-#endif
-#ifdef CLOCK_PROCESS_CPUTIME_ID
-#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
-#else
-#define KBI_CLOCK_PROCESS 2 // Linux
-#endif
-#ifdef F_DUPFD_CLOEXEC
-#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
-#else
-#define KBI_DUPFD_CLOEXEC 1030 // likewise
-#endif
+// What strict standards hide of Linux.
+enum {
+    KBI_CLOCK_MONOTONIC = 1,
+    KBI_CLOCK_PROCESS = 2,
+    KBI_CLOCK_THREAD = 3,
+    KBI_DUPFD_CLOEXEC = 1030,
+    KBI_MAP_ANONYMOUS = 0x20
+};
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
 #else
@@ -1413,11 +1421,6 @@ extern int pclose(FILE* f);
 #define KBI_NOFOLLOW O_NOFOLLOW
 #else
 #define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_ANONYMOUS
-#define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
-#else
-#define KBI_MAP_ANONYMOUS 0x20 // likewise
 #endif
 #ifdef MAP_NORESERVE
 #define KBI_MAP_NORESERVE MAP_NORESERVE
@@ -1499,7 +1502,6 @@ static int kbi_high_file(int file) {
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
-static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
 static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
     struct pollfd p = { file, POLLIN, 0 };
     return poll(&p, 1, milliseconds) > 0;
@@ -1535,6 +1537,8 @@ static struct kbi_process {
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
 } kbi_process;
 
 // The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
@@ -1949,10 +1953,12 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
     }
 }
 
-static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+
+static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -1990,14 +1996,6 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
-    unsigned rest = code - 0x10000;
-    if (code > 0xffff)
-        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    else
-        kbi_putf(t, "\\u%04x", code);
-}
-
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -2018,7 +2016,8 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         else if (*p == '\t')
             kbi_puts(t, "\\t");
         else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
-            kbi_json_code(t, code);
+            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
+                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -2083,265 +2082,9 @@ static const char* kbi_show(double x, int digits, char out[40]) {
 }
 
 // A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
+KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
----------------------------------------------------------------------------------------------------------------*/
-
-enum {
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
-    KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
-};
-
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
-    int64_t n, size;
-    kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
-} kbi_records;
-
-typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
-    const char* path;       // for messages; NULL: there are none
-    int64_t line;
-    const char *at, *end;
-    bool lines, torn;    // a record a line; the last one breaks off
-    bool newer, strange; // a later schema, flags that this version does not know: said once
-    kbi_text token;      // the last text
-    kbi_records* to;
-    kb_result blank;
-    double* values; // of the list that is being read
-    int64_t values_size;
-} kbi_reader;
-
-// --- numbers ---
-
-typedef struct kbi_scanned { // a number as JSON has them
-    double x;
-    int64_t i;
-    bool whole, fits; // without point and exponent; into i
-} kbi_scanned;
-
-KBI_SLOW_END
-// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
-static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
-    static const char digits[] = "0123456789";
-    const char *p = s + (*s == '-'), *first = p;
-    p += strspn(p, digits);
-    bool good = p > first && (p == first + 1 || *first != '0');
-    *whole = *p != '.' && (*p | 32) != 'e';
-    if (*p == '.' && good) {
-        size_t n = strspn(++p, digits);
-        p += n;
-        good = n > 0;
-    }
-    if ((*p | 32) == 'e' && good) {
-        p += 1 + (p[1] == '-' || p[1] == '+');
-        size_t n = strspn(p, digits);
-        p += n;
-        good = n > 0;
-    }
-    *end = p;
-    return good;
-}
-
-static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
-    char* stop;
-    if (!kbi_scan_end(s, end, &out->whole)) return false;
-    out->x = kbi_real_of(s, &stop);
-    errno = 0;
-    out->i = strtoll(s, NULL, 10);
-    out->fits = errno == 0 && out->i != KB_NONE;
-    if (!out->fits) out->i = 0;
-    return true;
-}
-
-// --- bytes ---
-
-static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
-    memset(r, 0, sizeof *r);
-    r->at = s;
-    r->end = s + n;
-}
-
-static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
-
-// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
-// crash left at its end, it breaks off instead.
-KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
-    char what[200];
-    int c = kbi_peek(r);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || (r->torn && r->lines)) return false;
-    if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
-                  r->path, (long long)r->line);
-    else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
-                  r->path, (long long)r->line, what, c);
-    else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
-    return false;
-}
-
-// What stands there is sound, and no record has it.
-KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
-    char what[300];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = false;
-    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
-    return false;
-}
-
-// The next byte that is no white space; a record a line ends with the line.
-static int kbi_reader_space(kbi_reader* r, bool inside) {
-    for (;; r->at++) {
-        int c = kbi_peek(r);
-        if (c == '\n' && !(inside && r->lines))
-            r->line++;
-        else if (c != ' ' && c != '\t' && c != '\r')
-            return c;
-    }
-}
-
-static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
-    *out = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = kbi_peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
-        *out = 16 * *out + (unsigned)digit;
-    }
-    return true;
-}
-
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
-    char s[4];
-    size_t n = 0;
-    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-    if (c < 0x80)
-        s[n++] = (char)c;
-    else {
-        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
-        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
-        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
-        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
-        s[n++] = (char)(0x80 | (c & 63));
-    }
-    kbi_put(t, s, n);
-}
-
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = kbi_peek(r);
-    const char* at = c > 0 ? strchr(from, c) : NULL;
-    unsigned first, second;
-    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
-    r->at++;
-    if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
-        r->at++;
-        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
-        r->at++;
-        if (!kbi_reader_hex(r, &second)) return false;
-        if (second >= 0xdc00 && second < 0xe000)
-            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
-        kbi_reader_put(&r->token, first);
-        first = second;
-    }
-    return kbi_reader_put(&r->token, first), true;
-}
-
-// A text into r->token.
-static bool kbi_read_text(kbi_reader* r) {
-    bool high = false;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
-    for (r->at++;;) {
-        int c = kbi_peek(r);
-        const char* p = r->at;
-        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
-        kbi_put(&r->token, r->at, (size_t)(p - r->at));
-        if (p > r->at) c = 0x20;
-        r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
-        if (c == '"' && ++r->at) break;
-        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
-    }
-    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
-    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
-    return !high || p == end ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
-}
-
-static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
-    const char *begin, *end;
-    bool good = kbi_scan(begin = r->at, out, &end);
-    r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
-    if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
-}
-
-static bool kbi_read_word(kbi_reader* r, const char* word) {
-    for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
-    return true;
-}
-
-// --- lists and objects ---
-
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
-static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
-    int c = kbi_reader_space(r, true);
-    if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
-    if (n) r->at++;
-    return n ? (kbi_reader_space(r, true), 1) : 1;
-}
-
-static bool kbi_read_key(kbi_reader* r) {
-    if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
-    r->at++;
-    return kbi_reader_space(r, true), true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
-    int c = kbi_peek(r), more;
-    kbi_scanned number;
-    if (c == '"') return kbi_read_text(r);
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
-        if (c == '{' && !kbi_read_key(r)) return false;
-        if (!kbi_read_any(r, depth + 1)) return false;
-    }
-    return more == 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2390,12 +2133,10 @@ static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
     if (file < 0) return -1;
-    int why = fstat(file, &about) != 0                                       ? errno
-              : S_ISDIR(about.st_mode)                                       ? EISDIR
-              : S_ISREG(about.st_mode)                                       ? 0
-              : pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) ? 0
-                                                                             : ESPIPE;
-    if (!why) return file;
+    bool known = fstat(file, &about) == 0;
+    int why = !known ? errno : S_ISDIR(about.st_mode) ? EISDIR : ESPIPE;
+    if (known && (S_ISREG(about.st_mode) || (pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)))))
+        return file;
     close(file);
     return errno = why, -1;
 }
@@ -2414,95 +2155,12 @@ static const char* kbi_why_not_open(int error) {
 
 // The first line of a regular file, without its end; false when there is none.
 static bool kbi_first_line(const char* path, char* out, int size) {
-    int file = kbi_open_input(path, false), n = 0;
-    ssize_t done = file < 0 ? -1 : 1;
-    while (done > 0 && n + 1 < size && !memchr(out, '\n', (size_t)n)) {
-        done = kbi_read_more(file, out + n, (size_t)(size - 1 - n));
-        n += (int)KBI_MAX(done, (ssize_t)0);
-    }
+    int file = kbi_open_input(path, false);
+    ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
     if (file >= 0) close(file);
-    out[n] = 0;
+    out[KBI_MAX(n, 0)] = 0;
     out[strcspn(out, "\r\n")] = 0;
-    return done >= 0 && n > 0;
-}
-
-// --- what a file holds ---
-
-// The value of a key of an object's own, as it is written there; NULL: there is none.
-static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    kbi_reader r;
-    const char* value = NULL;
-    kbi_reader_text(&r, line, n);
-    if (kbi_reader_space(&r, true) != '{') return NULL;
-    r.at++;
-    for (int64_t i = 0; !value && kbi_read_item(&r, '}', i) > 0 && kbi_read_key(&r); i++) {
-        const char* begin = r.at;
-        bool wanted = kbi_is(r.token.s, key);
-        if (!kbi_read_any(&r, 0)) break;
-        *size = (size_t)(r.at - begin);
-        if (wanted) value = begin;
-    }
-    int next = kbi_reader_space(&r, true);
-    kbi_text_free(&r.token);
-    return next == ',' || next == '}' ? value : NULL; // else it may go on
-}
-
-// Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
-static bool kbi_record_begins(const char* s, size_t n) {
-    static const char* const parts[] = { "{\"name\": \"", "\", \"operation\": " };
-    size_t at = 0;
-    for (int k = 0; k < 2; k++) {
-        for (const char* p = parts[k]; *p; p++, at++)
-            if (at == n || !s[at] || s[at] != *p) return at == n || !s[at];
-        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\' && at + 1 < n;
-    }
-    return true;
-}
-
-typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
-
-// A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
-static kbi_line_kind kbi_line_is(const char* s, size_t n) {
-    kbi_reader r;
-    size_t size;
-    kbi_reader_text(&r, s, n);
-    bool object = kbi_reader_space(&r, true) == '{', whole = kbi_read_any(&r, 0);
-    bool alone = kbi_reader_space(&r, true) < 0;
-    kbi_text_free(&r.token);
-    if (object && !whole && r.torn && kbi_record_begins(s, n)) return KBI_LINE_TORN;
-    if (!object || !whole || !alone) return KBI_LINE_FOREIGN;
-    const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
-    return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
-}
-
-typedef enum { KBI_HOLDS_NOTHING, KBI_HOLDS_ARRAY, KBI_HOLDS_LINES, KBI_HOLDS_OTHER } kbi_holds;
-
-// Whether a file holds records, by its first 4 MiB; false: errno says why it cannot be read.
-static bool kbi_file_holds(int file, kbi_holds* out) {
-    kbi_text head = KBI_BLANK;
-    kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, (size_t)4 << 20);
-    const char *p = head.s, *end = p + head.n, *stop;
-    if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
-    *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
-    kbi_reader r;
-    kbi_reader_text(&r, p, (size_t)(end - p));
-    if (kbi_reader_space(&r, false) == '[') {
-        r.at++;
-        bool closed = kbi_reader_space(&r, false) == ']';
-        p = r.at;
-        bool blank = closed && (r.at++, kbi_reader_space(&r, false) < 0);
-        stop = kbi_read_any(&r, 0) ? r.at : end;
-        if (p == end || blank || kbi_line_is(p, (size_t)(stop - p)) != KBI_LINE_FOREIGN) *out = KBI_HOLDS_ARRAY;
-        kbi_text_free(&r.token);
-    }
-    for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
-        stop = (const char*)memchr(p, '\n', (size_t)(end - p));
-        kbi_line_kind kind = kbi_line_is(p, (size_t)((stop ? stop : end) - p));
-        if (kind == KBI_LINE_RECORD || (kind == KBI_LINE_TORN && (!stop || stop - p >= 10))) *out = KBI_HOLDS_LINES;
-    }
-    kbi_text_free(&head);
-    return good;
+    return n > 0;
 }
 
 // How a file of one kind begins, and what stands somewhere in so many of its first lines.
@@ -2510,21 +2168,32 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
+static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
-// Whether a file is empty or is one of ours: of this mark, or, NULL, an array of records. False with errno 0: it is
-// someone else's; otherwise errno says why it cannot be read.
+static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
+    const char *inside, *end = s;
+    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
+    return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
+}
+
+// Whether a file is ours: of this mark, or without anything yet. Of lines one is enough: other tools may have added
+// theirs, and a first record may be cut off. False with errno 0: it is someone else's; otherwise it cannot be read.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
+    enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
-    kbi_holds holds;
-    errno = 0;
-    if (!mark) return kbi_file_holds(file, &holds) && (errno = 0, holds <= KBI_HOLDS_ARRAY);
     kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, 2048);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
     if (good) {
-        const char* end = head.s;
-        for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
-        if (end) head.s[end - head.s] = 0;
-        good = !head.n || (strncmp(head.s, mark->begin, strlen(mark->begin)) == 0 && strstr(head.s, mark->inside));
+        size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
+        bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
+        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
+        if (mark == &kbi_line_mark && head.s[blank] != '[') {
+            ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+            for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
+        }
+        good = ours;
         errno = 0;
     }
     kbi_text_free(&head);
@@ -2533,29 +2202,33 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
 
 // --- names ---
 
-// A path from the root on: a benchmark may change the working directory.
-static void kbi_path_here(kbi_text* out, const char* path) {
-    char here[4096];
-    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
-    kbi_puts(out, path);
-}
-
-// Where a path leads behind all symbolic links in its last part, whether a file is there or not.
-static void kbi_path_target(kbi_text* out, const char* path) {
-    char link[4096];
-    kbi_path_here(out, path);
-    for (int i = 0; i < 40; i++) {
-        ssize_t n = kbi_read_link(out->s, link, sizeof link);
-        const char* slash = strrchr(out->s, '/');
-        if (n <= 0 || n == (ssize_t)sizeof link) return;
-        out->n = *link == '/' || !slash ? 0 : (size_t)(slash + 1 - out->s);
-        kbi_put(out, link, (size_t)n);
-    }
-}
-
 static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+// A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
+// working directory.
+static char* kbi_real_path(const char* path) {
+    char link[4096], *real = realpath(path, NULL), *result;
+    size_t n = kbi_folder_length(path);
+    kbi_text out = KBI_BLANK;
+    ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
+    if (k > 0) { // to where there is nothing yet
+        kbi_put(&out, path, *link == '/' ? 0 : n);
+        kbi_put(&out, link, (size_t)k);
+        result = kbi_real_path(out.s);
+    } else {
+        kbi_put(&out, n ? path : ".", n ? n : 1);
+        char* above = real ? real : realpath(out.s, NULL);
+        out.n = 0;
+        kbi_puts(&out, above ? above : path);
+        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
+        result = kbi_keep_text(out.s);
+        free(above); // the C library's own
+    }
+    kbi_text_free(&out);
+    return result;
 }
 
 static int kbi_open_folder(const char* path) { // of a file
@@ -2571,84 +2244,17 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Whether a path still leads to the plain file that was opened under it.
-static bool kbi_file_is(int file, const char* path) {
-    struct stat open_one, there;
-    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
-           kbi_same_file(&open_one, &there);
-}
-
-// A name beside a file: its own with this ending, or, where that would be too long, one made of its hash.
-static void kbi_name_beside(kbi_text* out, const char* path, const char* ending) {
+// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+static char* kbi_name_beside(const char* path, const char* ending) {
+    kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(out, path, n);
-    if (strlen(path + n) <= 230)
-        kbi_putf(out, "%s%s", path + n, ending);
+    kbi_put(&out, path, n);
+    if (strlen(path + n) <= 220)
+        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
     else
-        kbi_putf(out, "kbench-%016llx%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n), ending);
-}
-
-// --- temporary files ---
-
-// Removes a temporary file that this program made, unless a run holds its lock, on whatever machine or in whatever
-// container. held: whether one does.
-static bool kbi_remove_left(const char* path, const kbi_signature* mark, bool* held) {
-    struct stat about;
-    kbi_holds holds = KBI_HOLDS_OTHER;
-    *held = false;
-    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
-    if (file < 0) return false;
-    *held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    bool ours = kbi_file_ours(file, mark) || (!mark && kbi_file_holds(file, &holds) && holds == KBI_HOLDS_LINES);
-    bool gone = !*held && ours && kbi_file_is(file, path) && unlink(path) == 0;
-    close(file);
-    return gone;
-}
-
-// Removes what runs left beside this file when they were killed. The answer is the number of a process that holds one,
-// because it is going to replace the file; 0: none does.
-static long kbi_remove_all_left(const char* path, const kbi_signature* mark) {
-    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
-    long holder = 0;
-    kbi_name_beside(&stem, path, ".tmp");
-    size_t begin = kbi_folder_length(stem.s), n = strlen(stem.s + begin);
-    kbi_put(&folder, begin ? stem.s : ".", begin ? begin : 1);
-    DIR* d = opendir(folder.s);
-    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, stem.s + begin, n) != 0) continue;
-        const char* number = e->d_name + n;
-        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
-        long process = strtol(number, NULL, 10);
-        bool alive = kill((pid_t)process, 0) == 0 || errno != ESRCH, held = false;
-        kbi_text left = KBI_BLANK;
-        kbi_putf(&left, "%.*s%s", (int)begin, stem.s, e->d_name);
-        int file = alive ? kbi_open_file(left.s, O_RDWR | KBI_NOFOLLOW) : -1;
-        if (alive && file >= 0) held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (file >= 0) close(file);
-        if (!alive) kbi_remove_left(left.s, mark, &held);
-        if (held && process != (long)getpid()) holder = process;
-        kbi_text_free(&left);
-    }
-    if (d) closedir(d);
-    kbi_text_free(&folder);
-    kbi_text_free(&stem);
-    return holder;
-}
-
-// A file of one's own, locked until it is closed; -1: errno says why not.
-static int kbi_open_temporary(const char* path, const kbi_signature* mark) {
-    for (int i = 0; i < 10; i++) {
-        bool held;
-        int file = kbi_open_file(path, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        bool there = file < 0 && errno == EEXIST;
-        if (there && kbi_remove_left(path, mark, &held)) continue; // left by another process of this number
-        if (file < 0) return errno = there ? EEXIST : errno, -1;
-        flock(file, LOCK_EX | LOCK_NB);
-        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
-        close(file);
-    }
-    return errno = EEXIST, -1;
+        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
+                 (long)getpid(), ending);
+    return out.s;
 }
 
 // --- writing ---
@@ -2681,15 +2287,6 @@ static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a
 // Whether it is on the disk; what is no file on one has no such thing.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-static bool kbi_sync_folder(const char* path) { // of a file: its name is on the disk as well
-    int folder = kbi_open_folder(path);
-    if (folder < 0) return true; // it may not be read
-    bool good = kbi_sync(folder);
-    int why = errno;
-    close(folder);
-    return errno = why, good;
-}
-
 // Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
@@ -2702,136 +2299,111 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// A file that is replaced as a whole when all of it is there, or a device or pipe that is written where it is.
+// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
+// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
+static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+    char* name = kbi_name_beside(path, ".tmp");
+    unlink(name); // of a process of this number that was killed
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    if (good && old->st_nlink) {
+        bool given = fchown(file, old->st_uid, old->st_gid) == 0;
+        good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
+    }
+    good = good && kbi_sync(file) && rename(name, path) == 0;
+    int why = errno;
+    if (file >= 0 && !good) unlink(name);
+    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(name);
+    return errno = why, good;
+}
+
+// A file that is replaced as a whole when all of it is there, or one that is written as it comes.
 typedef struct kbi_out {
-    const char* option;              // that names it, for messages
-    char *path, *target, *temporary; // from the root on; behind all links; beside target, NULL: written in place
-    const kbi_signature* mark;       // of what is written; NULL: records
-    struct stat old;                 // of the file that is replaced, st_nlink 0: there is none
-    int file;                        // -1: none; 1: stdout
-    kbi_text waiting;                // what it had no room for yet
+    const char* option;        // that names it, for messages
+    char* path;                // from the root on, behind all links
+    const kbi_signature* mark; // of what is written
+    struct stat old;           // of the file that is replaced, st_nlink 0: there is none
+    int file;                  // a device, a pipe, a file that is appended to, 1: stdout; -1: replaced at the end
+    kbi_text waiting;          // what is not written yet
 } kbi_out;
 
 static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
     if (o->file > 2) close(o->file);
-    if (o->temporary) unlink(o->temporary);
     KBENCH_FREE(o->path);
-    KBENCH_FREE(o->target);
-    KBENCH_FREE(o->temporary);
     kbi_text_free(&o->waiting);
-    o->path = o->target = o->temporary = NULL;
+    o->path = NULL;
     o->file = -1;
-}
-
-// The temporary file, unless another process is going to replace the same file. Both look under the folder's lock.
-static bool kbi_out_claim(kbi_out* o) {
-    kbi_text name = KBI_BLANK;
-    char ending[40];
-    int folder = kbi_open_folder(o->target);
-    for (int i = 0; folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && i < 100; i++)
-        kbi_readable(-1, 20);
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, o->target, ending);
-    long holder = kbi_remove_all_left(o->target, o->mark);
-    if (!holder) o->file = kbi_open_temporary(name.s, o->mark);
-    int why = errno;
-    if (folder >= 0) close(folder);
-    if (holder)
-        kbi_error(
-            "cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
-            o->option, o->path, holder);
-    else if (o->file < 0 && why == EEXIST)
-        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made",
-                  o->option, o->path, name.s);
-    else if (o->file < 0)
-        kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
-    if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
-    if (o->file >= 0)
-        o->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return o->file >= 0;
 }
 
 // False after an error message, with nothing left open. append: behind what a regular file holds.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
-    struct stat about, behind;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
     memset(o, 0, sizeof *o);
     o->option = option;
     o->mark = mark;
     o->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    if (kbi_is(path, "-")) return o->path = kbi_keep_text(path), o->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    o->path = here.s;
-    o->target = target.s;
-    bool there = stat(o->path, &about) == 0, plain = !there || S_ISREG(about.st_mode);
-    if (plain && there)
-        plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
-    if (there) o->old = about;
-    bool good = there || errno == ENOENT;
-    if (!good)
-        kbi_error("cannot write --%s %s: %s", option, path, strerror(errno));
-    else if (append) {
-        o->file = plain ? kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND) : kbi_open_in_place(o->path);
-    } else if (!plain) {
+    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
+    if (kbi_is(path, "-")) return o->file = 1, true;
+    bool there = stat(o->path, &o->old) == 0, good = there || errno == ENOENT, ours = true;
+    if (good && there && !S_ISREG(o->old.st_mode)) {
         o->file = kbi_open_in_place(o->path);
-    } else {
-        int file = there && about.st_size ? kbi_open_input(o->target, false) : -1;
-        good = !there || !about.st_size || (file >= 0 && kbi_file_ours(file, mark));
-        if (!good && (file < 0 || errno))
-            kbi_error("cannot write --%s %s: what it holds cannot be read: %s", option, path, strerror(errno));
-        else if (!good)
-            kbi_error("--%s %s: this file %s, so it is left as it is; name another file", option, path,
-                      mark ? "was written by something else" : "holds no array of records");
+        good = o->file >= 0;
+    } else if (good && append) {
+        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+        good = o->file >= 0;
+    } else if (good) {
+        int file = there ? kbi_open_input(o->path, false) : -1, why;
+        ours = !there || (file >= 0 && kbi_file_ours(file, mark));
+        why = errno;
         if (file >= 0) close(file);
-        good = good && kbi_out_claim(o);
+        char* name = o->path + kbi_folder_length(o->path);
+        char first = *name;
+        *name = 0;
+        errno = why;
+        good = ours && access(o->path, W_OK | X_OK) == 0; // of its folder
+        *name = first;
     }
-    if (good && o->file < 0 && (append || !plain))
-        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno)), good = false;
+    if (!good && !ours && !errno)
+        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
+                  option, path);
+    else if (!good)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (!good) kbi_out_free(o);
     return good;
 }
 
-// Whether the file that is to be replaced is the one that was there when this process began.
-static bool kbi_out_untouched(const kbi_out* o) {
-    struct stat now;
-    if (stat(o->target, &now) != 0) return errno == ENOENT;
-    return o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-           now.st_mtime == o->old.st_mtime;
-}
-
-// All is written, on the disk and in the old file's place, with its mode and, where that is allowed, its owner. False:
-// errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
+// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    if (!kbi_flush(o->file, &o->waiting, milliseconds) || !kbi_sync(o->file)) return false;
-    int file = o->file;
-    if (!o->temporary) return o->file = -1, file <= 2 || close(file) == 0;
-    if (o->old.st_nlink) {
-        bool given = fchown(file, o->old.st_uid, o->old.st_gid) == 0;
-        if (fchmod(file, o->old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
+    struct stat now;
+    struct stat none;
+    int file = o->file, folder;
+    if (file >= 0) {
+        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
+        return o->file = -1, file <= 2 || close(file) == 0;
     }
-    if (!kbi_out_untouched(o)) {
-        char ending[40];
-        kbi_text beside = KBI_BLANK;
-        snprintf(ending, sizeof ending, ".%ld%s", (long)getpid(), o->mark ? "" : ".json");
-        kbi_name_beside(&beside, o->target, ending);
-        bool saved = rename(o->temporary, beside.s) == 0;
+    memset(&none, 0, sizeof none);
+    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
+    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20);
+    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
+    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
+                now.st_mtime == o->old.st_mtime;
+    char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
+    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
+    if (good && !gone && !same) {
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
-                  o->path, saved ? beside.s : o->temporary);
-        kbi_text_free(&beside);
-        KBENCH_FREE(o->temporary);
-        o->temporary = NULL;
-        return errno = 0, false; // said
+                  o->path, beside);
+        good = false;
+        errno = 0; // said
     }
-    if (rename(o->temporary, o->target) != 0) return false; // still locked
-    KBENCH_FREE(o->temporary);
-    o->temporary = NULL;
-    o->file = -1;
-    bool closed = close(file) == 0;
-    return kbi_sync_folder(o->target) && closed;
+    int why = errno;
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(beside);
+    return errno = why, good;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -2840,366 +2412,218 @@ enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less 
 
 typedef struct kbi_lines {
     const char* option;
-    char *path, *target;    // from the root on; behind all links
+    char* path;             // from the root on, behind all links
     kbi_text waiting, mine; // not written yet; written by this process
-    int64_t end;            // of the file, after the last bytes that this process wrote
-    int file;               // -1: none; 1: stdout
-    bool plain;             // a regular file
+    int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
+    off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
     bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
-    char* beside;           // where the records go since the file was replaced; NULL: it was not
+    bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
 
 static void kbi_lines_free(kbi_lines* l) {
     if (l->file > 2) close(l->file);
     KBENCH_FREE(l->path);
-    KBENCH_FREE(l->target);
-    KBENCH_FREE(l->beside);
     kbi_text_free(&l->waiting);
     kbi_text_free(&l->mine);
-    l->path = l->target = l->beside = NULL;
+    l->path = NULL;
     l->file = -1;
 }
 
-static void kbi_lines_unlock(const kbi_lines* l) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
-    lock.l_type = F_UNLCK;
-    lock.l_whence = SEEK_SET;
-    fcntl(l->file, F_SETLK, &lock);
-}
-
-// Locks the file that the path names now: another process may have replaced it, which is done under the same lock. A
-// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process
-// closes the same file anywhere. False: errno says why not, EBUSY after a message.
-static bool kbi_lines_lock(kbi_lines* l) {
-    struct flock lock;
-    struct stat ours, there;
-    for (int waited = 0;;) {
-        if (l->file < 0) l->file = kbi_open_file(l->path, O_RDWR | O_APPEND);
-        if (l->file < 0) return false;
+// Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
+// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+static int kbi_lines_lock(kbi_lines* l) {
+    for (int waited = 0;; waited += 10) {
+        struct flock lock;
+        struct stat opened, there;
+        int file = kbi_open_file(l->path, O_RDWR | O_APPEND);
+        if (file < 0) return -1;
         memset(&lock, 0, sizeof lock);
         lock.l_type = F_WRLCK;
         lock.l_whence = SEEK_SET;
-        if (fcntl(l->file, F_SETLK, &lock) != 0) {
-            bool held = errno == EACCES || errno == EAGAIN;
-            if (errno == EINTR) continue;
-            if (held && waited < (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT)) {
-                kbi_readable(-1, 10);
-                waited += 10;
-                continue;
-            }
-            if (held) {
-                if (fcntl(l->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) continue;
-                if (!l->busy)
-                    kbi_error(
-                        "--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                        l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-                l->busy = true;
-                return errno = EBUSY, false;
-            }
-            if (!l->lockless)
-                kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option,
-                         l->path, strerror(errno));
+        bool locked = fcntl(file, F_SETLK, &lock) == 0, held = !locked && (errno == EACCES || errno == EAGAIN);
+        if (!locked && !held && !l->lockless) {
+            kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option, l->path,
+                     strerror(errno));
             l->lockless = true;
         }
-        if (fstat(l->file, &ours) != 0) return false;
-        if (!S_ISREG(ours.st_mode)) return errno = ESPIPE, false;
-        if (stat(l->path, &there) == 0 && kbi_same_file(&ours, &there)) return true;
-        close(l->file);
-        l->file = -1;
-        l->end = INT64_MAX; // what this process wrote is to be looked for
+        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
+        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
+        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
+        if (over && held && !l->busy) {
+            fcntl(file, F_GETLK, &lock);
+            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
+                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+        }
+        close(file);
+        l->busy |= over && held;
+        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        kbi_readable(-1, 10);
     }
 }
 
 // False after an error message.
 static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     struct stat about;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
-    kbi_holds holds = KBI_HOLDS_NOTHING;
     memset(l, 0, sizeof *l);
     l->option = option;
     l->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
     if (kbi_is(path, "-")) return l->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    l->path = here.s;
-    l->target = target.s;
-    l->plain = stat(path, &about) != 0 || S_ISREG(about.st_mode);
-    l->file = l->plain ? kbi_open_file(l->path, O_RDWR | O_CREAT | O_APPEND) : kbi_open_in_place(l->path);
-    bool good = l->file >= 0 && (!l->plain || (kbi_lines_lock(l) && kbi_file_holds(l->file, &holds)));
-    if (!good && errno != EBUSY) kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (good && holds == KBI_HOLDS_OTHER)
-        kbi_error("--%s %s: this file holds no records, so it is left as it is; name another file", option, path);
-    if (good && holds == KBI_HOLDS_ARRAY)
-        kbi_error("--%s %s: this file holds an array, as --json writes it, and a line behind it would break it; name "
+    l->path = kbi_real_path(path);
+    bool plain = stat(l->path, &about) != 0 || S_ISREG(about.st_mode);
+    int file = plain ? kbi_open_file(l->path, O_WRONLY | O_CREAT) : kbi_open_in_place(l->path);
+    if (plain && file >= 0) close(file), file = kbi_lines_lock(l);
+    bool good = file >= 0 && (!plain || kbi_file_ours(file, &kbi_line_mark));
+    if (!good && file >= 0 && !errno)
+        kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    good = good && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES);
-    if (good && l->plain) {
-        l->end = lseek(l->file, 0, SEEK_END);
-        kbi_lines_unlock(l);
-    }
+    else if (!good && errno != EBUSY)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
+    if (plain && file >= 0)
+        close(file);
+    else
+        l->file = file;
     if (!good) kbi_lines_free(l);
     return good;
 }
 
-static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
-    return h;
-}
-
-static void kbi_set_lines(kbi_set* set, const kbi_text* text, bool* absent) { // absent: a line was not in it
-    for (size_t at = 0; at < text->n;) {
-        const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
-        size_t n = stop ? (size_t)(stop - line) : text->n - at;
-        *absent |= kbi_set_add(set, kbi_hash_bytes(14695981039346656037u, line, n));
-        at += n + 1;
-    }
-}
-
-// Whether the file still has all that this process wrote.
-static bool kbi_lines_kept(kbi_lines* l) {
+// Whether the file, which is locked, still has all lines that this process wrote.
+static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
+    const kbi_text* of[] = { &all, &l->mine };
     kbi_set there = KBI_BLANK;
-    bool absent = false, any = false;
-    bool read = lseek(l->file, 0, SEEK_SET) == 0 && kbi_read_file(l->file, &all, SIZE_MAX);
-    kbi_set_lines(&there, &all, &any);
-    kbi_set_lines(&there, &l->mine, &absent);
+    bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
+    for (int k = 0; k < 2; k++)
+        for (size_t at = 0; at < of[k]->n; at++) {
+            uint64_t h = 14695981039346656037u;
+            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++) h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
+            bool absent = kbi_set_add(&there, h);
+            if (k == 1 && absent) kept = false;
+        }
     kbi_set_free(&there);
     kbi_text_free(&all);
-    return read && !absent;
+    return kept;
+}
+
+// All that this process wrote, and writes from now on, goes beside the file. False: errno says why it cannot.
+static bool kbi_lines_leave(kbi_lines* l, const char* why) {
+    char* beside = kbi_name_beside(l->path, ".jsonl");
+    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | KBI_NOFOLLOW);
+    if (file < 0) return KBENCH_FREE(beside), false;
+    close(file);
+    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, why, beside);
+    KBENCH_FREE(l->path);
+    l->path = beside;
+    if (l->waiting.n) kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+    kbi_text_free(&l->waiting);
+    l->waiting = l->mine;
+    memset(&l->mine, 0, sizeof l->mine);
+    return l->moved = true;
 }
 
 static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
 
-// All that this process wrote goes beside the file, because of what happened to that. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l, const char* what) {
-    char ending[40];
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    snprintf(ending, sizeof ending, ".%ld.jsonl", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
-    if (file < 0) return kbi_text_free(&name), false;
-    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, what, name.s);
-    if (l->file >= 0) close(l->file);
-    l->file = file;
-    l->beside = name.s;
-    if (l->mine.n) kbi_put(&all, l->mine.s, l->mine.n);
-    if (l->waiting.n) kbi_put(&all, l->waiting.s, l->waiting.n);
-    kbi_text_free(&l->waiting);
-    kbi_text_free(&l->mine);
-    l->waiting = all;
-    l->end = 0;
-    return true;
-}
-
-// The file is locked and still has what this process wrote, or the records go beside from now on.
-static bool kbi_lines_ready(kbi_lines* l) {
-    struct stat about;
-    if (l->beside) return true;
-    if (!kbi_lines_lock(l)) {
-        bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESPIPE || errno == EISDIR || errno == ENXIO ||
-                    errno == ELOOP || errno == EACCES;
-        return gone && kbi_lines_leave(l, kbi_lines_lost);
-    }
-    if (fstat(l->file, &about) != 0) return false;
-    kbi_holds holds = KBI_HOLDS_LINES;
-    if (about.st_size >= l->end) return true;
-    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
-        kbi_lines_kept(l))
-        return l->end = 0, true;
-    return kbi_lines_leave(l, kbi_lines_lost);
-}
-
-// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was
-// killed in is ended first, also where the end of the file cannot be read.
+// Appends what waits, all of it or nothing; false: errno says why it waits. A line that a writer was killed in is ended
+// first, also where the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
-    if (!l->plain) return kbi_flush(l->file, &l->waiting, milliseconds);
+    if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
-    if (!kbi_lines_ready(l)) return false;
-    off_t end = lseek(l->file, 0, SEEK_END);
-    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 && kbi_read_more(l->file, &last, 1) == 1 &&
+    int file = kbi_lines_lock(l);
+    if (file < 0 && (errno == EBUSY || l->moved)) return false;
+    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    off_t end = lseek(file, 0, SEEK_END);
+    if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
+        close(file);
+        return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    }
+    bool ended = end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 &&
                               last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
-    bool good = kbi_flush(l->file, &all, milliseconds);
+    bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    size_t n = l->waiting.n - KBI_MIN(all.n, l->waiting.n); // that were written, of them whole lines are kept
-    while (n && l->waiting.s[n - 1] != '\n') n--;
-    kbi_text_free(&all);
-    int64_t kept = end + !ended + (int64_t)n;
-    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0)
-        n = 0; // half a line stays, which is ended above
-    if (n) {
-        kbi_put(&l->mine, l->waiting.s, n);
-        l->waiting.n -= n;
-        memmove(l->waiting.s, l->waiting.s + n, l->waiting.n);
-        l->end = kept;
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // half a line stays, which is ended above
+    if (good) {
+        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+        l->waiting.n = 0;
+        l->end = lseek(file, 0, SEEK_END);
+        if (!kbi_sync(file)) l->unsafe = true, why = errno;
     }
-    if (!l->beside) kbi_lines_unlock(l);
-    if (!good) return errno = why, false;
-    l->unsafe |= !kbi_sync(l->file);
-    return !l->unsafe;
-}
-
-// Puts other text in the file's place, which is locked; on failure it stays as it was. False: errno says why.
-static bool kbi_lines_replace(kbi_lines* l, const kbi_text* text) {
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    struct stat old;
-    char ending[40];
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    kbi_remove_all_left(l->target, NULL);
-    kbi_put(&all, text->n ? text->s : "", text->n);
-    int file = kbi_open_temporary(name.s, NULL);
-    bool good = file >= 0 && fchmod(file, 0600) == 0 && kbi_flush(file, &all, 1000) && kbi_sync(file) &&
-                fstat(l->file, &old) == 0;
-    bool given = good && fchown(file, old.st_uid, old.st_gid) == 0;
-    good = good && fchmod(file, old.st_mode & (given ? 07777u : 0777u)) == 0 && rename(name.s, l->target) == 0;
-    int why = errno;
-    if (!good && file >= 0) unlink(name.s);
-    if (good) close(l->file), l->file = -1; // opened again under its lock
-    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (good && !kbi_sync_folder(l->target)) good = false, why = errno;
-    kbi_text_free(&name);
+    close(file);
     kbi_text_free(&all);
-    return errno = why, good;
+    return errno = why, good && !l->unsafe;
 }
 
 // All is written, and still there. False: errno says why not, 0: it was said.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
-    if (!good && errno == EBUSY && l->plain)
+    int file = l->file;
+    if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
+    if (!good && errno == EBUSY && !l->moved)
         good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
-    if (good && l->plain && l->mine.n && !l->beside) {
-        good = kbi_lines_ready(l);
-        if (good && !l->beside) {
-            good = kbi_lines_kept(l) || kbi_lines_leave(l, kbi_lines_lost);
-            if (l->file >= 0 && !l->beside) kbi_lines_unlock(l);
-        }
-        good = good && kbi_lines_flush(l, milliseconds);
+    if (good && l->mine.n && !l->moved) {
+        file = kbi_lines_lock(l);
+        bool kept = file >= 0 && kbi_lines_kept(l, file);
+        if (file >= 0) close(file);
+        if (!kept) good = kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    int why = errno, file = l->file;
-    if (file > 2) l->file = -1;
-    if (file > 2 && close(file) != 0 && good) good = false, why = errno;
-    return good && l->beside ? (errno = 0, false) : (errno = why, good);
+    if (good && l->moved) errno = 0;
+    return good && !l->moved;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
-// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
-// order is that of the bits in kb_build.
-enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
-static const struct {
-    const char *name, *symbol;
-    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
-} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
-                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
-                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
-                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
-                        { "-pg", "_mcount", KBI_NEEDED },
-                        { "-pg", "__fentry__", KBI_NEEDED },
-                        { "-finstrument-functions", "__cyg_profile_func_enter",
-                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
-enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
-
-// The bits of a symbol; info, section: as ELF has them.
-static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
-    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
-    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
-        const char* name = kbi_instruments[i].symbol;
-        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
-        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
-    }
-    return 0;
-}
-
-static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
-
-// The bits of all symbols in an ELF file of this machine's own class.
-static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
-    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
-    unsigned found = 0, defined = 0;
-    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
-        head->e_shoff % sizeof(void*) ||
-        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
-        return 0;
-    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
-    for (int i = 0; i < head->e_shnum; i++) {
-        const ElfW(Shdr)* s = &sections[i];
-        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
-        const ElfW(Shdr)* text = &sections[s->sh_link];
-        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
-            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
-            at[text->sh_offset + text->sh_size - 1])
-            continue;
-        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
-        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
-            if (symbols[k].st_name >= text->sh_size) continue;
-            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
-                                             symbols[k].st_shndx, libc);
-            found |= bit;
-            if (symbols[k].st_shndx) defined |= bit;
-        }
-    }
-    // clang's other runtimes bring UBSan's functions along
-    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
-    return found;
-}
-
-// Of the program and of the libraries that it has loaded when this is first asked.
-static unsigned kbi_instruments_here(void) {
-    static unsigned found;
-#ifdef KBI_NO_INSTRUMENTS
-    static bool known = true;
-#else
-    static bool known;
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
+// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
+// kb_build.
+#ifdef __cplusplus
+extern "C" {
 #endif
-    if (known) return found;
-    known = true;
-    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
-        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
-        const char* name = strrchr(path, '/');
-        struct stat about;
-        int file = kbi_open_file(path, O_RDONLY);
-        if (file < 0) continue; // the kernel's own has no file
-        if (fstat(file, &about) == 0 && about.st_size > 0) {
-            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
-            if (at != MAP_FAILED) {
-                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
-                munmap(at, (size_t)about.st_size);
-            }
-        }
-        close(file);
-    }
-    return found;
+#define KBI_WEAK __attribute__((weak))
+KBI_WEAK void __asan_init(void);
+KBI_WEAK void __hwasan_init(void);
+KBI_WEAK void __tsan_init(void);
+KBI_WEAK void __msan_init(void);
+KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
+KBI_WEAK void __lsan_init(void);
+KBI_WEAK void __gcov_init(void* info);
+KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
+extern KBI_WEAK int __llvm_profile_runtime;
+KBI_WEAK void __gmon_start__(void); // of -pg
+#ifdef __cplusplus
+}
+#endif
+
+static unsigned kbi_instruments_here(void) {
+#ifdef KBI_NO_INSTRUMENTS
+    return 0;
+#else
+    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
+                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
+    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
+           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
+           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
+           (unsigned)(__gmon_start__ != NULL) << 8;
+#endif
 }
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    static const char* const names[] = { "ASan", "HWASan", "TSan",                     "MSan", "UBSan",
+                                         "LSan", "gcov",   "-fprofile-instr-generate", "-pg" };
     size_t n = 0;
     *out = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
-        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
+        if (bits >> i & 1)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -3292,24 +2716,14 @@ typedef struct kbi_cpus {
 
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE. false: the system knows no such thing.
+// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-#ifdef SYS_sched_getaffinity
     return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
-#else
-    return false;
-#endif
 }
 
 // Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) {
-#ifdef SYS_sched_setaffinity
-    return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0;
-#else
-    return (void)c, false;
-#endif
-}
+static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
 
 // "2", "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
@@ -3332,20 +2746,18 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
 
 // The same way round; of a list that is too long the beginning.
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    kbi_text t = KBI_BLANK;
+    size_t n = 0;
+    *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
+        char one[32];
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        size_t before = t.n;
-        kbi_putf(&t, last > i ? "%s%d-%d" : "%s%d", t.n ? "," : "", i, last);
-        if (t.n + 5 <= size) continue;
-        t.n = before;
-        kbi_puts(&t, ",...");
-        break;
+        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        bool over = n + strlen(one) + 5 > size;
+        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
+        if (over) break;
     }
-    snprintf(out, size, "%s", t.n ? t.s : "");
-    kbi_text_free(&t);
     return out;
 }
 
@@ -3359,10 +2771,7 @@ static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_c
 // The one that this thread runs on now; 0 where the system does not say.
 static int kbi_cpu_now(void) {
     unsigned cpu = 0;
-#ifdef SYS_getcpu
-    if (syscall(SYS_getcpu, &cpu, NULL, NULL) != 0) cpu = 0;
-#endif
-    return (int)cpu;
+    return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
 // --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
@@ -3453,6 +2862,9 @@ KBI_SLOW_END
 // The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
 // that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
 
+// Elements of 1, 2 and 4 bytes are the low end of a word.
+KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
+
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -3465,24 +2877,20 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// IEEE 754 binary16: 5 exponent bits (bias 15), 10 fraction bits; to nearest even, NaN kept quiet
-static uint16_t kbi_f32_to_f16(float f) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-    uint32_t r, m, shift, rest, half;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x1ffu));
-    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u); // 2^16 and above
-    if (a >= 0x38800000u) {                                  // 2^-14, the least normal
-        r = a - (112u << 23);                                // bias 127 -> 15; a carry out of 65504 gives inf
-        return (uint16_t)(sign | ((r + 0xfffu + ((r >> 13) & 1u)) >> 13));
-    }
-    if (a < 0x33000000u) return (uint16_t)sign; // below 2^-25, half of the least subnormal
-    m = (a & 0x7fffffu) | 0x800000u;
-    shift = 126u - (a >> 23); // the value is m 2^(e-150), the unit of a subnormal 2^-24
-    r = m >> shift;
-    rest = m & ((1u << shift) - 1u);
-    half = 1u << (shift - 1u);
-    if (rest > half || (rest == half && (r & 1u))) r++;
-    return (uint16_t)(sign | r);
+// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
+// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
+// largest it is infinity in binary16, else the largest.
+static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
+    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
+    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
+    if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
+    if (e < least) shift += least - e;
+    if (shift > 24u) return sign; // below half of the least subnormal
+    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
+    return sign | KBI_MIN(r, most);
 }
 
 static float kbi_f16_to_f32(uint16_t h) {
@@ -3499,26 +2907,8 @@ static uint16_t kbi_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_bf16_to_f32(uint16_t h) { return kbi_bits_float((uint32_t)h << 16); }
-
-// OCP's 8-bit floats, of 3 or 2 fraction bits: e4m3 (bias 7, NaN in place of infinity and of what stands beside it) and
-// e5m2 (bias 15). To nearest even; beyond the largest, infinity too, the largest; NaN stays one.
-static uint8_t kbi_f32_to_f8(float f, uint32_t fraction) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu, e = a >> 23,
-             shift = 23u - fraction;
-    uint32_t most = fraction == 3u ? 0x7eu : 0x7bu,
-             least = fraction == 3u ? 121u : 113u; // exponent of the least normal
-    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
-    if (a > 0x7f800000u) return (uint8_t)(sign | 0x7fu);
-    if (e < least) shift += least - e;
-    if (shift > 24u) return (uint8_t)sign; // below half of the least subnormal
-    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
-    return (uint8_t)(sign | (r < most ? r : most));
-}
-
-static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
+static float kbi_e4m3_to_f32(uint8_t h) {
     uint32_t a = h & 0x7fu;
-    if (fraction == 2u) return kbi_f16_to_f32((uint16_t)(h << 8)); // the upper half of an f16
     float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
               : a < 8u   ? (float)a * 0.001953125f // 2^-9
                          : kbi_bits_float((a << 20) + (120u << 23));
@@ -3528,30 +2918,25 @@ static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
 // element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
-    const unsigned char* at = (const unsigned char*)p + i * (int64_t)size;
-    uint64_t u64 = 0;
-    uint32_t u32 = 0;
-    uint16_t u16 = 0;
-    double d = 0;
-    if (size == 8) memcpy(&u64, at, 8);
-    if (size == 4) memcpy(&u32, at, 4);
-    if (size == 2) memcpy(&u16, at, 2);
+    uint64_t bits = 0;
+    double d;
+    memcpy(&bits, (const unsigned char*)p + i * (int64_t)size, size);
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_bits_float(u32);
-    case KB_F64: memcpy(&d, &u64, 8); return d;
-    case KB_E4M3: return kbi_f8_to_f32(at[0], 3);
-    case KB_E5M2: return kbi_f8_to_f32(at[0], 2);
-    case KB_F16: return kbi_f16_to_f32(u16);
-    case KB_BF16: return kbi_bf16_to_f32(u16);
-    case KB_I8: return (signed char)at[0];
-    case KB_U8: return at[0];
-    case KB_I16: return (int16_t)u16;
-    case KB_U16: return u16;
-    case KB_I32: return (int32_t)u32;
-    case KB_U32: return u32;
-    case KB_I64: return (double)(int64_t)u64;
-    case KB_U64: return (double)u64;
+    case KB_TF32: return kbi_bits_float((uint32_t)bits);
+    case KB_F64: memcpy(&d, &bits, 8); return d;
+    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
+    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
+    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
+    case KB_I8: return (signed char)bits;
+    case KB_I16: return (int16_t)bits;
+    case KB_I32: return (int32_t)bits;
+    case KB_I64: return (double)(int64_t)bits;
+    case KB_U8:
+    case KB_U16:
+    case KB_U32:
+    case KB_U64: return (double)bits;
     default: return 0;
     }
 }
@@ -3560,8 +2945,7 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
 // the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
-    int round;
-    for (round = 0; round < 10; round++) {
+    for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
@@ -3570,10 +2954,7 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
 // 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
@@ -3594,51 +2975,42 @@ static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
 }
 
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * x + c[i];
+    return sum;
+}
+
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
 // ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
 static double kbi_minus_log(uint32_t m) {
-    double f = (double)(int32_t)m, s, q, series;
+    static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
+    double f = (double)(int32_t)m, s;
     uint64_t bits;
-    int32_t e;
     memcpy(&bits, &f, sizeof bits);
     bits += (uint64_t)(0x3ff00000 - 0x3fe6a09e) << 32; // 0x3fe6a09e: the upper half of sqrt(1/2)
-    e = (int32_t)(bits >> 52) - 1023;
+    int32_t e = (int32_t)(bits >> 52) - 1023;
     bits = (bits & 0x000fffffffffffffu) + ((uint64_t)0x3fe6a09e << 32);
     memcpy(&f, &bits, sizeof f);
     s = (f - 1.0) / (f + 1.0);
-    q = s * s;
-    series = q * (1.0 / 15) + 1.0 / 13;
-    series = series * q + 1.0 / 11;
-    series = series * q + 1.0 / 9;
-    series = series * q + 1.0 / 7;
-    series = series * q + 1.0 / 5;
-    series = series * q + 1.0 / 3;
-    series = series * q + 1.0;
-    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
+    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
 // Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
 // in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
 // 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
+    static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
+                                   -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
+    static const double cosine[] = { 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
+                                     1.0 / 24.0,        -1.0 / 2.0,       1.0 }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
-    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
-    double q = x * x, s, c, swap;
-    s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
-    s = s * q + 1.0 / 362880.0;
-    s = s * q - 1.0 / 5040.0;
-    s = s * q + 1.0 / 120.0;
-    s = s * q - 1.0 / 6.0;
-    s = s * q * x + x;
-    c = q * (1.0 / 479001600.0) - 1.0 / 3628800.0; // 12! 10! 8! 6! 4! 2!
-    c = c * q + 1.0 / 40320.0;
-    c = c * q - 1.0 / 720.0;
-    c = c * q + 1.0 / 24.0;
-    c = c * q - 1.0 / 2.0;
-    c = c * q + 1.0;
+    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
+    double s = kbi_polynomial(sine, KBI_COUNT(sine), q) * q * x + x;
+    double c = kbi_polynomial(cosine, KBI_COUNT(cosine), q);
     // a quarter turn takes (c, s) to (-s, c)
-    swap = (quarter & 1u) ? s : c;
+    double swap = (quarter & 1u) ? s : c;
     s = (quarter & 1u) ? c : s;
     c = ((quarter + 1u) & 2u) ? -swap : swap;
     s = (quarter & 2u) ? -s : s;
@@ -3654,9 +3026,9 @@ static uint64_t kbi_value_bits(double v, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_float_bits((float)v);
     case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_f8((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_f8((float)v, 2);
-    case KB_F16: return kbi_f32_to_f16((float)v);
+    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
+    case KB_F16: return kbi_f32_to_small((float)v, 10);
     case KB_BF16: return kbi_f32_to_bf16((float)v);
     default: break;
     }
@@ -3668,30 +3040,22 @@ static uint64_t kbi_value_bits(double v, int dtype) {
 
 // the bits of elements 4 block .. 4 block + 3
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    int is_float = dtype <= KB_BF16 || dtype >= KB_TF32, j;
-    uint32_t ctr[4], key[2], w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
-    float z[4];
-    ctr[0] = (uint32_t)block;
-    ctr[1] = (uint32_t)(block >> 32);
-    ctr[2] = tensor;
-    ctr[3] = 0;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
+    bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
+    uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
+    uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, high[4] = { 0, 0, 0, 0 };
+    float z[4] = { 0, 0, 0, 0 };
     if (kind == KB_NORMAL || kind == KB_UNIFORM) kbi_philox(ctr, key, w);
-    if (kind == KB_NORMAL) {
-        kbi_random_normal(w[0], w[1], z);
-        kbi_random_normal(w[2], w[3], z + 2);
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(z[j], dtype);
-    } else if (kind == KB_UNIFORM && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(kbi_random_uniform(w[j]), dtype);
-    } else if (kind == KB_UNIFORM) {
-        ctr[3] = 1;
-        if (dtype == KB_I64 || dtype == KB_U64) kbi_philox(ctr, key, high);
-        for (j = 0; j < 4; j++) bits[j] = w[j] | (uint64_t)high[j] << 32;
-    } else if (kind == KB_IOTA && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits((double)(int64_t)(block * 4 + (uint64_t)j), dtype);
-    } else {
-        for (j = 0; j < 4; j++) bits[j] = kind == KB_IOTA ? block * 4 + (uint64_t)j : 0;
+    if (kind == KB_NORMAL) kbi_random_normal(w[0], w[1], z), kbi_random_normal(w[2], w[3], z + 2);
+    ctr[3] = 1;
+    if (kind == KB_UNIFORM && (dtype == KB_I64 || dtype == KB_U64)) kbi_philox(ctr, key, high);
+    for (int j = 0; j < 4; j++) {
+        uint64_t i = block * 4 + (uint64_t)j;
+        if (kind == KB_NORMAL)
+            bits[j] = kbi_value_bits(z[j], dtype);
+        else if (kind == KB_UNIFORM)
+            bits[j] = is_float ? kbi_value_bits(kbi_random_uniform(w[j]), dtype) : w[j] | (uint64_t)high[j] << 32;
+        else
+            bits[j] = is_float ? kbi_value_bits((double)(int64_t)i, dtype) : i;
     }
 }
 
@@ -3710,19 +3074,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
         int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
         kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
         i += stop - j;
-        for (; j < stop; j++, at += size) { // narrowed, then copied: right on either byte order
-            uint8_t b8 = (uint8_t)bits[j];
-            uint16_t b16 = (uint16_t)bits[j];
-            uint32_t b32 = (uint32_t)bits[j];
-            if (size == 1)
-                memcpy(at, &b8, 1);
-            else if (size == 2)
-                memcpy(at, &b16, 2);
-            else if (size == 4)
-                memcpy(at, &b32, 4);
-            else
-                memcpy(at, &bits[j], 8);
-        }
+        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
     }
 }
 
@@ -4599,7 +3951,7 @@ typedef struct kbi_registered { // what declare gives: the implementations, in t
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
@@ -4657,10 +4009,6 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) {
-    const kb_build* b = kbi_build_of(entry);
-    return !b->optimised || b->instruments || kbi_instruments_here();
-}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -4725,7 +4073,14 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
-typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+typedef enum kbi_kept {
+    KBI_NOT_HOST,
+    KBI_KEPT_NOTHING,
+    KBI_KEPT_CONSTANTS,
+    KBI_KEPT_VALUES,
+    KBI_KEPT_BY_CALL
+} kbi_kept;
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4753,8 +4108,7 @@ typedef struct kbi_measured {
     double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
     int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
-    int32_t kept;               // kbi_kept, of a block with such samples
+    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -4800,11 +4154,6 @@ typedef struct kbi_machine {
 typedef struct kbi_truth {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
 } kbi_truth;
-
-typedef struct kbi_contest_end { // of a group, as it was judged
-    int fastest;                 // its place, -1 where fewer than two have times
-    bool certain;                // that it is the fastest
-} kbi_contest_end;
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
@@ -4973,39 +4322,12 @@ static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
-static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
+KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
+    return (const char*)(kbi_counters_of(in) + in->counters);
+}
 static size_t kbi_inside_size(const kbi_inside* in) {
     return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
-}
-
-static bool kbi_verdict_possible(const kbi_verdict* v) {
-    return v->flag >= -1 && v->flag < KB_FLAG_COUNT && !v->message[sizeof v->message - 1] &&
-           !v->note[sizeof v->note - 1];
-}
-
-// Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
-static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
-    enum { KBI_MOST = 1 << 24 };
-    const int64_t counts[] = { in->events, in->gauges, in->counters, in->texts };
-    for (int i = 0; i < KBI_COUNT(counts); i++)
-        if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
-    if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
-    if (!kbi_verdict_possible(&in->verdict)) return false;
-    if (!(in->energy_mj >= 0) || !(in->idle_w >= 0)) return false;
-    if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
-    for (int64_t i = 0; i < in->counters; i++) {
-        const kbi_counter* c = &kbi_counters_of(in)[i];
-        if (c->name[sizeof c->name - 1] || c->unit[sizeof c->unit - 1]) return false;
-    }
-    for (int64_t i = 0; i < in->events; i++) {
-        const kbi_event* e = &kbi_events_of(in)[i];
-        if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
-        if (e->symbol < 0 || e->symbol >= in->texts) return false;
-        if (e->limit < KBI_NO_LIMIT || e->limit > KBI_BY_GRID) return false;
-        if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
-    }
-    return true;
 }
 
 static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
@@ -5037,24 +4359,45 @@ typedef enum kbi_kind {
     KBI_KIND_verdict
 } kbi_kind;
 
+// --- where a record's values come from ---
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts { // what the system says of itself, by name
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+    char cpu[96]; // the processor's name
+} kbi_facts;
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
+    char* command;
+    int64_t seed;
+    kbi_facts facts;
+} kbi_session;
+
+typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE, KBI_OF_RUN } kbi_source;
 typedef struct kbi_key {
     const char* name;
     kbi_kind kind;
-    size_t offset; // in kb_result
+    size_t offset, size; // in kb_result
     const char *group, *meaning;
     bool withheld; // where the case has no time
+    kbi_source source;
+    size_t from; // offset in the source
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
-#define KBI_HELD_stats(value) true
-#define KBI_HELD_timed true
-#define KBI_HELD_code false
-#define KBI_HELD_measured(value) false
-#define KBI_HELD_machine(value) false
-#define KBI_HELD_run(value) false
-#define KBI_HELD_planned(value) false
+#define KBI_AT_code false, KBI_OF_CODE, 0
+#define KBI_AT_timed true, KBI_OF_CODE, 0
+#define KBI_AT_stats(member) true, KBI_OF_STATS, offsetof(kb_stats, member)
+#define KBI_AT_measured(member) false, KBI_OF_MEASURED, offsetof(kbi_measured, member)
+#define KBI_AT_machine(member) false, KBI_OF_MACHINE, offsetof(kbi_machine, member)
+#define KBI_AT_run(member) false, KBI_OF_RUN, offsetof(kbi_session, member)
 #define KBI_X(kind, key, group, source, meaning) \
-    { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
+    { #key, KBI_KIND_##kind, offsetof(kb_result, key), sizeof(kbi_field_##kind), #group, meaning, KBI_AT_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
 };
@@ -5064,7 +4407,6 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
-    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -5091,17 +4433,10 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
 
 static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
     void* field = (char*)r + key->offset;
-    switch (key->kind) {
-    case KBI_KIND_real: *(kbi_field_real*)field = NAN; break;
-    case KBI_KIND_whole: *(kbi_field_whole*)field = KB_NONE; break;
-    case KBI_KIND_truth: *(kbi_field_truth*)field = -1; break;
-    case KBI_KIND_text: *(kbi_field_text*)field = NULL; break;
-    case KBI_KIND_params: memset(field, 0, sizeof(kbi_field_params)); break;
-    case KBI_KIND_samples: memset(field, 0, sizeof(kbi_field_samples)); break;
-    case KBI_KIND_flags: *(kbi_field_flags*)field = 0; break;
-    case KBI_KIND_status: *(kbi_field_status*)field = KB_OK; break;
-    case KBI_KIND_verdict: *(kbi_field_verdict*)field = KB_NO_VERDICT; break;
-    }
+    memset(field, 0, key->size);
+    if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
+    if (key->kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
+    if (key->kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
 }
 
 static void kbi_result_clear(kb_result* r) {
@@ -5117,87 +4452,87 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// --- where a record's values come from ---
-
-enum { KBI_FACTS = 16 };
-typedef struct kbi_facts { // what the system says of itself, by name
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-    char cpu[96]; // the processor's name
-} kbi_facts;
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
-    char* command;
-    int64_t seed;
-    kbi_facts facts;
-} kbi_session;
-
-typedef struct kbi_sources { // NULL: not now
-    const kb_stats* stats;
-    const kbi_measured* measured;
-    const kbi_machine* machine;
-    const kbi_session* run;
-    const kbi_case* planned;
-} kbi_sources;
-
-static void kbi_take(kb_result* r, kbi_kind kind, void* to, const void* from, size_t size) {
-    const char* text = kind == KBI_KIND_text ? *(const char* const*)from : NULL;
-    if (text) *(kbi_field_text*)to = kbi_arena_text(r->owned, *text ? text : NULL);
-    if (kind != KBI_KIND_text) memcpy(to, from, size);
+// Takes what KB_RECORD names of a source: members of the key's own type, and texts as arrays, of which an empty one is
+// none.
+static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        void* to = (char*)r + key->offset;
+        const char* member = (const char*)from + key->from;
+        if (key->source != source) continue;
+        if (key->kind == KBI_KIND_text)
+            *(kbi_field_text*)to = kbi_arena_text(r->owned, *member ? member : NULL);
+        else
+            memcpy(to, member, key->size);
+    }
 }
 
-// Takes what KB_RECORD names of the sources that are given. An empty text is none.
-static void kbi_result_take(kb_result* r, const kbi_sources* from) {
-#define KBI_FROM_code false, *to
-#define KBI_FROM_timed false, *to
-#define KBI_FROM_stats(value) from->stats, from->stats->value
-#define KBI_FROM_measured(value) from->measured, from->measured->value
-#define KBI_FROM_machine(value) from->machine, from->machine->value
-#define KBI_FROM_run(value) from->run, from->run->value
-#define KBI_FROM_planned(value) from->planned, from->planned->value
-#define KBI_TAKE(kind, known, value)                    \
-    if (known) {                                        \
-        const kbi_field_##kind x = value;               \
-        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x); \
+// --- parameters: axes of a case, counters, facts ---
+
+static void kbi_param_text(kbi_text* s, const kb_param* p) {
+    char number[40];
+    if (p->type == KB_AXIS_STRINGS)
+        kbi_clean(s, p->s ? p->s : "");
+    else if (p->type == KB_AXIS_REALS)
+        kbi_puts(s, kbi_number(p->r, number));
+    else
+        kbi_putf(s, "%lld", (long long)p->i);
+}
+
+// Whether two lists hold the same values, in whatever order.
+static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
+    bool same = n_a == n_b;
+    for (const kb_param* p = a; same && p < a + n_a; p++) {
+        same = false;
+        for (const kb_param* q = b; q < b + n_b && !same; q++)
+            same = p->type == q->type && kbi_is(p->name, q->name) &&
+                   (p->type == KB_AXIS_STRINGS ? kbi_same_text(p->s, q->s)
+                    : p->type == KB_AXIS_REALS ? memcmp(&p->r, &q->r, sizeof p->r) == 0
+                                               : p->i == q->i);
     }
-#define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
-#define KBI_X(kind, key, group, source, meaning)      \
-    {                                                 \
-        kbi_field_##kind* to = &r->key;               \
-        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source) \
-    }
-    KB_RECORD(KBI_X)
-#undef KBI_X
+    return same;
+}
+
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
+    for (const kb_param* p = object->of; p < object->of + object->n; p++)
+        if (strcmp(p->name, name) == 0) return p;
+    return NULL;
+}
+
+static double kbi_object_number(const kbi_field_params* object, const char* name) { // NaN: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
+}
+
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
-// Of the table, from left to right: title, key, width, drop. Where a line is too short, the column with drop 1 is left
-// out first, then the one with 2, and so on.
+// Of the table, from left to right: title, key, width, drop, wide. When a line is too short, the column with drop 1 is
+// left out first, then the one with 2, and so on. Wide: only in a line of KBI_WIDE columns or more.
 // clang-format off
 #define KBI_COLUMNS(x) \
-    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
-    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
-    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
-    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
-    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
-    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
-    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
-    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
-    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
-    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
-    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
-    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
-    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
-    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12, false) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8, false) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6, false) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5, false) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7, false) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2, true) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4, false) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11, false) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10, false) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9, false) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1, true) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13, false) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3, true)
 // clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) name,
+#define KBI_X(name, title, key, width, drop, wide) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -5205,8 +4540,9 @@ enum {
 static const struct {
     const char *title, *key;
     int width, drop;
+    bool wide;
 } kbi_columns[] = {
-#define KBI_X(name, title, key, width, drop) { title, key, width, drop },
+#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -5247,22 +4583,6 @@ static kbi_shown kbi_shown_column(int column) {
     return shown;
 }
 
-// An object's number of a name; NaN: there is none.
-static double kbi_object_number(const kbi_field_params* object, const char* name) {
-    for (int64_t i = 0; i < object->n; i++) {
-        const kb_param* p = &object->of[i];
-        if (strcmp(p->name, name) == 0)
-            return p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
-    }
-    return NAN;
-}
-
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
-    for (int64_t i = 0; i < object->n; i++)
-        if (strcmp(object->of[i].name, name) == 0 && object->of[i].type == KB_AXIS_STRINGS) return object->of[i].s;
-    return NULL;
-}
-
 static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
@@ -5274,8 +4594,9 @@ static const char* kbi_shown_title(const kbi_shown* what) {
 // false after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
-    const kbi_key* key = kbi_key_named(name);
     int column = -1;
+    memset(out, 0, sizeof *out);
+    out->column = -1;
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
@@ -5283,27 +4604,21 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
         if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
             column = kbi_units[i / KBI_UNITS_EACH].column;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
-    memset(out, 0, sizeof *out);
-    out->column = -1;
-    out->key = key;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_kind kind = kbi_keys[i].kind;
+        if (kind == KBI_KIND_params || kind == KBI_KIND_samples || kind == KBI_KIND_flags) continue;
+        kbi_offer(&best, kbi_keys[i].name);
+        if (kbi_same_name(kbi_keys[i].name, name)) out->key = &kbi_keys[i];
+    }
     if (strncmp(name, "counter:", 8) == 0 && name[8]) {
         out->key = kbi_key_named("counters");
         snprintf(out->counter, sizeof out->counter, "%s", name + 8);
-        return true;
     }
-    if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
-        return true;
-    if (key)
-        kbi_error("--%s: %s is a list, neither a number nor a text; --json has it", option, key->name);
-    else if (!*name)
-        kbi_error("--%s: a name is missing in its list, which is one as in time,GB/s", option);
-    else if (best.distance <= 3)
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'; nearest is '%s'", option,
-                  name, best.name);
-    else
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'", option, name);
+    if (out->key) return true;
+    kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
+              best.distance <= 3 ? "; nearest is '" : "", best.distance <= 3 ? best.name : "",
+              best.distance <= 3 ? "'" : "");
     return false;
 }
 
@@ -5321,11 +4636,6 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         p += length + down;
         if (!*p) return n;
     }
-}
-
-static bool kbi_shown_check(const char* option, const char* list) {
-    kbi_shown shown[KBI_SHOWN];
-    return kbi_shown_parse(option, list, shown) > 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5414,40 +4724,39 @@ const char KBI_DEMAND[] = KBENCH_VERSION;
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
-static int kbi_order_entries(const void* a, const void* b) {
-    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
-    int file = strcmp(x->file, y->file);
-    if (file) return file;
-    return x->line != y->line ? (x->line > y->line) - (x->line < y->line)
-                              : (x->order > y->order) - (x->order < y->order);
-}
-
-typedef struct kbi_placed { // an entry at its place in the order of the source
+typedef struct kbi_placed { // an entry, and its place in the order of the source
     kb_entry* entry;
-    intptr_t place, first; // first: the place of the first entry of its operation
+    intptr_t first, place; // first: the place of the first entry of its operation
 } kbi_placed;
 
 static int kbi_order_placed(const void* a, const void* b) {
     const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
-                                : (x->place > y->place) - (x->place < y->place);
+    int file = strcmp(x->entry->file, y->entry->file);
+    return x->first != y->first   ? (x->first > y->first ? 1 : -1)
+           : x->place != y->place ? (x->place > y->place ? 1 : -1)
+           : file                 ? file
+           : x->entry->line != y->entry->line
+               ? (x->entry->line > y->entry->line ? 1 : -1)
+               : (x->entry->order > y->entry->order) - (x->entry->order < y->entry->order);
 }
 
 // The entries in order, operations together at the place of their first; to be freed.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), (int)n };
     kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
     kbi_map operations = KBI_BLANK;
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) all.of[all.n++] = e;
-    qsort(all.of, n, sizeof *all.of, kbi_order_entries);
+    int k = 0;
+    memset(placed, 0, sizeof(kbi_placed) * n);
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) placed[k++].entry = e;
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by file and line
     for (int i = 0; i < all.n; i++) {
-        uint64_t key = kbi_hash(0, all.of[i]->operation);
+        uint64_t key = kbi_hash(0, placed[i].entry->operation);
         kbi_mapped* slot = kbi_map_find(&operations, key);
         if (!slot->key) kbi_map_take(&operations, slot, key, i);
-        placed[i].entry = all.of[i], placed[i].place = i, placed[i].first = slot->at;
+        placed[i].place = i, placed[i].first = slot->at;
     }
-    qsort(placed, n, sizeof *placed, kbi_order_placed);
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by operation
     for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
     KBENCH_FREE(placed);
     KBENCH_FREE(operations.slots);
@@ -5589,78 +4898,77 @@ enum {
 #define KBI_WORD(x, id, name, argument, group, help, words, traits) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
 // clang-format off
-#define KBI_OPTIONS(x)                                                                                          \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                          \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)    \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)    \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                      \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                   \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)     \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,    \
-        KBI_ANY, KBI_SELECTS)                                                                                   \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                  \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,              \
-        kbi_take_shard, KBI_ANY, 0)                                                                             \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                               \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",     \
-        const char*, kbi_take_device, KBI_ANY, 0)                                                               \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)           \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                    \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,    \
-        100, KBI_EFFORT)                                                                                        \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)      \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)        \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,              \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                \
+#define KBI_OPTIONS(x) \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD) \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
+        KBI_ANY, KBI_SELECTS) \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
+        kbi_take_shard, KBI_ANY, 0) \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+        const char*, kbi_take_device, KBI_ANY, 0) \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
+        100, KBI_EFFORT) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT)                                                                                             \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                 \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",            \
-        KBI_LAUNCHES_LIMIT, 0)                                                                                  \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,               \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                               \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)              \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                      \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                       \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                    \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                 \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                         \
-        "events,cupti,both,wall", KBI_GPU)                                                                      \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)              \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                             \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                           \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                 \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)     \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                              \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)   \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)   \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
-        KBI_WRITES | KBI_IN_LOAD)                                                                               \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)            \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",    \
-        KBI_ALWAYS)                                                                                             \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                            \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                    \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                  \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                 \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                       \
-    KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
-        KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
+        KBI_EFFORT) \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
+        KBI_LAUNCHES_LIMIT, 0) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
+        "events,cupti,both,wall", KBI_GPU) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0) \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
+        KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
+        KBI_ALWAYS) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS) \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
+    KBI_BARE(x, version, "version", "out", "the version", 0) \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
+        KBI_INSTEAD | KBI_IN_LOAD) \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
         KBI_IN_LOAD)
 // clang-format on
 
@@ -5710,24 +5018,21 @@ static bool kbi_take_text(const kb_option* option, void* values, const char* val
     return true;
 }
 
+static bool kbi_refuse_value(const kb_option* option, const char* takes, const char* value) {
+    return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
+}
+
 // One of the option's words, "a,b,c".
 static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
-    char list[80] = "";
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
-    for (const char* p = option->words; *p; p++) { // "a, b or c"
-        size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
-    }
-    return kbi_error("--%s takes %s, not '%s'", option->name, list, value), false;
+    return kbi_refuse_value(option, option->words, value);
 }
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
-    if (list->n == KBI_LISTS)
-        return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: "
-                         "A|B)",
-                         option, KBI_LISTS),
-               false;
-    return list->of[list->n++] = s, true;
+    if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
+    return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
+                     option, KBI_LISTS),
+           false;
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -5760,32 +5065,31 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
 
 static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
     double t = kbi_parse_time(value);
-    if (t < 0)
-        return kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option->name, value), false;
-    if (t < option->low) return kbi_error("--%s takes a time above 0, not '%s'", option->name, value), false;
+    if (t < option->low || t < 0)
+        return kbi_refuse_value(option,
+                                option->low > 0 ? "a time above 0 with its unit, as in 200ms or 3s"
+                                                : "a time with its unit, as in 200ms or 3s",
+                                value);
     *(double*)kbi_option_field(option, values) = t;
     return true;
 }
 
 static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
-    if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)))
-        return true;
-    kbi_error("--%s takes a whole number from %lld to %lld, not '%s'", option->name, (long long)option->low,
-              (long long)option->high, value);
-    return false;
+    char takes[80];
+    snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
+             (long long)option->high);
+    return kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)) ||
+           kbi_refuse_value(option, takes, value);
 }
 
 // A share: "5" and "5%" are 0.05.
 static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
     char* end;
     double x = kbi_real_of(value, &end);
-    if (end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high) {
-        *(double*)kbi_option_field(option, values) = x / 100;
-        return true;
-    }
-    return kbi_error("--%s takes a percentage%s, not '%s'", option->name,
-                     option->low > 0 ? " above 0, as in 0.5" : ", as in 5", value),
-           false;
+    bool good = end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high;
+    if (good) *(double*)kbi_option_field(option, values) = x / 100;
+    return good || kbi_refuse_value(
+                       option, option->low > 0 ? "a percentage above 0, as in 0.5" : "a percentage, as in 5", value);
 }
 
 KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
@@ -5797,7 +5101,7 @@ KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters
 static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
     kbi_strings* list = (kbi_strings*)kbi_option_field(option, values);
     const char* equals = strchr(value, '=');
-    if (!equals) return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
+    if (!equals) return kbi_refuse_value(option, "NAME=LIST, as in rows=512,1024", value);
     for (int i = 0; i < list->n; i++)
         if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
             return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value), false;
@@ -5805,29 +5109,30 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
 }
 
 static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
-    return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
+    kbi_shown shown[KBI_SHOWN];
+    return kbi_take_text(option, values, value) && kbi_shown_parse(option->name, value, shown) > 0;
 }
 
 static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
     kbi_options* o = (kbi_options*)values;
     o->warmup_time = kbi_parse_time(value);
     if (o->warmup_time >= 0 || kbi_parse_whole(value, 0, option->high, &o->warmup_count)) return true;
-    kbi_error("--warmup takes a number of samples or a time with its unit, as in 10 or 200ms, not '%s'", value);
-    return false;
+    return kbi_refuse_value(option, "a number of samples or a time with its unit, as in 10 or 200ms", value);
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
-    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // script: for the tests
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
+    ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
-    return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
+    return kbi_refuse_value(option, "a number, all or cpu", value);
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
-        return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
+        return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
     if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
@@ -5860,24 +5165,18 @@ static bool kbi_environment_count(const char* variable, int64_t low, int64_t* va
 
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
-    int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
-    if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MIN", 0, &first) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MAX", 0, &last) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_STEP", 1, &step) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_COUNT", 1, &count))
-        return false;
-    if (id < 0 || last < 0)
-        return kbi_error("--shard auto is for a task of a Slurm job array (sbatch --array=1-8), and this is none; "
-                         "elsewhere --shard K/N"),
-               false;
-    o->shards = (last - first) / step + 1;
-    o->shard = (id - first) / step + 1;
-    if (id >= first && id <= last && (id - first) % step == 0 && (count < 0 || count == o->shards)) return true;
-    return kbi_error(
-               "--shard auto: the task ids of this array are no row with equal steps; sbatch --array=1-%lld has "
-               "as many, or --shard K/N says which part this is",
-               (long long)KBI_MAX(count, (int64_t)1)),
+    static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
+    int64_t x[] = { -1, 0, -1, 1, -1 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        char variable[40];
+        snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
+        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+    }
+    o->shards = (x[2] - x[1]) / x[3] + 1;
+    o->shard = (x[0] - x[1]) / x[3] + 1;
+    if (x[0] >= x[1] && x[0] <= x[2] && (x[0] - x[1]) % x[3] == 0 && (x[4] < 0 || x[4] == o->shards)) return true;
+    return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
+                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
            false;
 }
 
@@ -5889,7 +5188,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
-    return kbi_error("--%s takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", option->name, value), false;
+    return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
 }
 
 // The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
@@ -5899,14 +5198,11 @@ static bool kbi_shard_of_runner(kbi_options* o) {
     if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
         !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
         return false;
-    if ((index < 0) != (total < 0))
-        return kbi_error("GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS belong together, and one of them is not set"),
+    if (index < 0 && total < 0) return true;
+    if (index < 0 || index >= total)
+        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
                false;
-    if (total >= 0 && index >= total)
-        return kbi_error("GTEST_SHARD_INDEX is %lld of GTEST_TOTAL_SHARDS %lld; it counts from 0", (long long)index,
-                         (long long)total),
-               false;
-    if (total > 0) o->shard = index + 1, o->shards = total;
+    o->shard = index + 1, o->shards = total;
     return true;
 }
 
@@ -6013,52 +5309,30 @@ static void kbi_help(void) {
 
 // --- the command line ---
 
-// An error for a name that no option has: what to do instead, or the nearest name.
+// An error for a name that no option has: which header has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
-        const char *names, *file, *cure, *tool;
+        const char *names, *file, *cure;
     } addons[] = {
-        { "load,compare,race", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
-        { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
-          "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
-          "benchmark_display_aggregates_only",
-          "kbench_report.h", KBI_INCLUDE, "--json FILE and then build/kbench --load FILE" },
-        { "save-baseline", "kbench_report.h",
-          KBI_INCLUDE
-          ", or write --json OLD and, later, --json NEW: build/kbench --load NEW --baseline OLD (make tool)",
-          NULL },
-        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE, NULL },
-        { "selftest", "selftest.cu", "build and run that program", NULL }
+        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
+          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+          "benchmark_repetitions,benchmark_display_aggregates_only",
+          "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
+        { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
-    for (int i = 0; i < KBI_COUNT(addons); i++) {
-        if (!*name || strchr(name, ',') || !kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s%s%s%s%s%s", name, addons[i].file, addons[i].cure,
-                  addons[i].tool ? ", or use the tool (make tool): " : "", addons[i].tool ? addons[i].tool : "",
-                  addons[i].tool ? " --" : "", addons[i].tool ? name : "", addons[i].tool ? " ..." : "");
-        return;
-    }
-    if (kbi_is(name, "part")) {
-        kbi_error("--part is no longer an option. --budget T bounds the time of a run, and all cases share it; with "
-                  "--shuffle the cases that T has no room for are of all operations");
+    for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
+        if (!kbi_lists(addons[i].names, name)) continue;
+        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[8][400];
-    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
-        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
-        for (char *p = names[i], *end; *p; p = end) {
-            end = p + strcspn(p, ",");
-            if (*end) *end++ = 0;
-            kbi_offer(&best, p);
-        }
-    }
-    if (best.distance <= 3)
-        kbi_error("unknown option %s; did you mean --%s? (--help lists all)", word, best.name);
-    else
-        kbi_error("unknown option %s (--help lists all)", word);
+    bool near = best.distance <= 3;
+    kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
+              near ? best.name : "", near ? "?" : "");
 }
 
 // The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
@@ -6093,22 +5367,20 @@ static bool kbi_names_stdout(const char* path) {
     return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
 }
 
-// An option with the values behind it. The answer is how many words it took, 0 after an error message.
+// An option with the values behind it. Gives how many words it took, 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
     if (k < 0) return 0;
     const kb_option* option = kbi_option_at(k);
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
-    // an option behind the name of a file, which somebody chooses, is no such name
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') {
-        if (words == 1 || strncmp(word[1], "--", 2) == 0)
-            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
-        if (file && word[1][0] == '-' && word[1][1])
-            return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file", option->name, word[1],
-                             option->name, word[1]),
+    if (argument && !equals && *argument != '[') { // the next word, unless that is an option or a file's odd name
+        bool none = words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]);
+        if (none)
+            return kbi_error("--%s needs %s behind it%s", option->name, argument,
+                             file ? "; a name that begins with - stands behind a =" : ""),
                    0;
         value = word[n++];
     }
@@ -6142,85 +5414,67 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 
 // The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
-    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n;
-    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
-        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
-    if (o->on[KBI_OPTION_all] && says)
-        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
-    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o, KBI_APART)) return true;
+    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
+    if (all && (!kbi_process.usual || says))
+        return kbi_error(
+                   "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
+               false;
+    if (!kbi_process.usual || all || says || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
-    if (strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
     snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = o->words; *p;) {
-        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
-        argv[argc++] = p;
-        p += strcspn(p, " ");
-        if (*p) *p++ = 0;
-    }
+    for (char* p = strtok(o->words, " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " ")) argv[argc++] = p;
+    if (argc == KBI_COUNT(argv) || strlen(kbi_process.usual) >= sizeof o->words)
+        return kbi_error("kb_default: more than %d words or %d characters", KBI_COUNT(argv) - 2,
+                         (int)sizeof o->words - 1),
+               false;
     return o->usual = kbi_options_read(o, argc, argv);
-}
-
-// Options that exclude each other; false after an error message.
-static bool kbi_options_exclusive(const kbi_options* o) {
-    static const struct {
-        int ids[3]; // -1: none
-        const char* why;
-    } rows[] = { { { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate }, "" },
-                 { { KBI_OPTION_fast, KBI_OPTION_thorough, -1 }, "" },
-                 { { KBI_OPTION_iters, KBI_OPTION_rounds, -1 }, ": both say how many samples there are" },
-                 { { KBI_OPTION_quiet, KBI_OPTION_verbose, -1 }, "" },
-                 { { KBI_OPTION_color, KBI_OPTION_no_color, -1 }, "" },
-                 { { KBI_OPTION_all, KBI_OPTION_budget, -1 }, "" },
-                 { { KBI_OPTION_fresh, KBI_OPTION_no_verify, -1 }, ": other inputs are there to be checked" },
-                 { { KBI_OPTION_launches, KBI_OPTION_rotate, -1 },
-                   ": a graph holds every copy of the data equally often" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        for (int j = 0, first = -1; j < 3; j++) {
-            int id = rows[i].ids[j];
-            if (id < 0 || !o->on[id]) continue;
-            if (first >= 0)
-                return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[first].name,
-                                 kbi_options_table[id].name, rows[i].why),
-                       false;
-            first = id;
-        }
-    int k = 0;
-    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &k), *other = idle ? kbi_option_next(o, KBI_IDLE, &k) : NULL;
-    if (!other) return true;
-    kbi_error("--%s and --%s exclude each other: one at a time; leave one out", idle->name, other->name);
-    return false;
 }
 
 // Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
-    if (!kbi_options_exclusive(o)) return false;
-    int mode = o->on[KBI_OPTION_cold]     ? KBI_OPTION_cold
-               : o->on[KBI_OPTION_hot]    ? KBI_OPTION_hot
-               : o->on[KBI_OPTION_rotate] ? KBI_OPTION_rotate
-                                          : -1;
-    if (mode >= 0 && kbi_same_name(o->timer, "wall"))
-        return kbi_error("--timer wall is the host's clock around each run: without --%s",
-                         kbi_options_table[mode].name),
+    static const struct {
+        int a;
+        const char* value; // of a; NULL: any
+        int b;
+        const char* why;
+    } rows[] = { { KBI_OPTION_cold, NULL, KBI_OPTION_hot, "" },
+                 { KBI_OPTION_cold, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_hot, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_fast, NULL, KBI_OPTION_thorough, "" },
+                 { KBI_OPTION_iters, NULL, KBI_OPTION_rounds, ": both say how many samples there are" },
+                 { KBI_OPTION_quiet, NULL, KBI_OPTION_verbose, "" },
+                 { KBI_OPTION_color, NULL, KBI_OPTION_no_color, "" },
+                 { KBI_OPTION_all, NULL, KBI_OPTION_budget, "" },
+                 { KBI_OPTION_fresh, NULL, KBI_OPTION_no_verify, ": other inputs are there to be checked" },
+                 { KBI_OPTION_launches, NULL, KBI_OPTION_rotate,
+                   ": a graph holds every copy of the data equally often" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_cold, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_hot, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_rotate, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "cupti", KBI_OPTION_launches, ": it records every launch by itself" },
+                 { KBI_OPTION_timer, "both", KBI_OPTION_rotate, ": CUPTI records every other group of launches" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        const char* value = rows[i].value;
+        if (!o->on[rows[i].a] || !o->on[rows[i].b] || (value && !kbi_same_name(o->timer, value))) continue;
+        return kbi_error("--%s%s%s and --%s exclude each other%s; leave one out", kbi_options_table[rows[i].a].name,
+                         value ? " " : "", value ? value : "", kbi_options_table[rows[i].b].name, rows[i].why),
                false;
-    if (o->launches && kbi_same_name(o->timer, "cupti"))
-        return kbi_error("--timer cupti records every launch by itself: without --launches"), false;
-    if (o->on[KBI_OPTION_rotate] && kbi_same_name(o->timer, "both"))
-        return kbi_error("--timer both lets CUPTI record every other group of launches: without --rotate"), false;
+    }
+    int second = 0;
+    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &second), *option;
+    option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
+    if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
         if (set->agree && !set->agree()) return false;
-    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
             return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
-    if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     return true;
 }
 
@@ -6271,7 +5525,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 typedef struct kbi_dimension { // an axis with the values that are to be run
     const char* name;
     kb_axis_type type;
-    const kb_param* values;
+    kb_param* values;
     int n;
     const char* wrong; // which rule the list breaks, for people; NULL: none
 } kbi_dimension;
@@ -6286,115 +5540,82 @@ typedef struct kbi_listed { // a list of values being read
     char wrong[120]; // why it is no list; "": it is one so far
 } kbi_listed;
 
-// Decimal places of a number as it is written, "0.25": 2, "1e-3": 3; -1 for one that is no decimal number.
-static int kbi_decimals(const char* s, const char* end) {
-    const char *point = (const char*)memchr(s, '.', (size_t)(end - s)), *e = s;
-    while (e < end && *e != 'e' && *e != 'E') e++;
-    if (s + strspn(s, "+-0123456789.") < e) return -1; // hexadecimal, or a power
-    long n = point && point < e ? e - point - 1 : 0, exponent = e < end ? strtol(e + 1, NULL, 10) : 0;
-    return n - exponent < 0 ? 0 : n - exponent > 400 ? 400 : (int)(n - exponent);
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_listed* l, const char* format, ...) { // false
+    va_list list;
+    va_start(list, format);
+    vsnprintf(l->wrong, sizeof l->wrong, format, list);
+    va_end(list);
+    return false;
 }
 
-// "512", "2^20", "inf", of whole numbers "64k"; the decimal places that it was written with.
-static bool kbi_parse_value(kbi_listed* l, double* out, int* decimals) {
+// "512", "2^20", "inf"; of whole numbers "64k".
+static bool kbi_parse_value(kbi_listed* l, double* out) {
     static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
     const char* s = l->at;
     char* end;
     errno = 0;
     double x = kbi_real_of(s, &end);
-    int length = (int)KBI_MIN(strcspn(s, ",:"), (size_t)40);
     bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
-    *decimals = kbi_decimals(s, end);
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end -= end - s;
-        x = pow(base, y);
+        x = end == power || infinite ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
-        *decimals = -1;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
     if (suffix && l->type == KB_AXIS_INTS && !infinite)
         for (end++; suffix >= suffixes; suffix--) x *= 1024;
-    if (end == s || kbi_nan(x) || !strchr(",:", *end)) {
-        if (!length)
-            snprintf(l->wrong, sizeof l->wrong, "a number is missing at the %s", *s ? "comma or colon" : "end");
-        else
-            snprintf(l->wrong, sizeof l->wrong, "'%.*s' is not a number", length, s);
-    } else if (none || (!infinite && !kbi_finite(x))) { // 1e999 and 1e-999 are no way to write 0 or infinity
-        snprintf(l->wrong, sizeof l->wrong, "'%.*s' is beyond the range of a double", length, s);
-    }
     l->at = end;
     *out = x;
-    return !l->wrong[0];
+    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !none && (infinite || kbi_finite(x))) return true;
+    if (!*s || strchr(",:", *s)) return kbi_list_wrong(l, "a number is missing");
+    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double",
+                          (int)KBI_MIN(strcspn(s, ",:"), (size_t)40), s);
 }
 
-static bool kbi_add_value(kbi_listed* l, double x) {
+static bool kbi_add_value(kbi_listed* l, double x, const char* s) {
     kb_param* p = &l->values[l->n];
     char number[40];
-    if (l->n == KBI_VALUES) {
-        snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-        return false;
-    }
-    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15)) {
-        snprintf(l->wrong, sizeof l->wrong, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-        return false;
-    }
+    if (l->n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
+    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))
+        return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
     memset(p, 0, sizeof *p);
     p->type = l->type;
+    p->s = s;
     if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
     p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
     l->n++;
     return true;
 }
 
-// The value of a range that is closest to x and has no digits but those that its text implies: so many decimal places,
-// or 15 digits.
-static double kbi_rounded(double x, int decimals) {
-    char text[40], *end;
-    double scale = decimals >= 0 && decimals <= 22 ? pow(10, decimals) : 0, whole = floor(x * scale + 0.5);
-    if (scale > 0 && fabs(whole) < 9e15) return whole / scale + 0.0; // both exact: the quotient is the nearest double
-    snprintf(text, sizeof text, "%.14e", x);
-    kbi_unlocalise(text);
-    return kbi_real_of(text, &end);
-}
-
 // One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
 static bool kbi_parse_item(kbi_listed* l) {
     double from, to, step = 1;
-    int places, of_step = 0, of_end;
-    const char* wrong = NULL;
     char how = '+';
-    if (!kbi_parse_value(l, &from, &places)) return false;
-    if (*l->at != ':') return kbi_add_value(l, from);
+    if (!kbi_parse_value(l, &from)) return false;
+    if (*l->at != ':') return kbi_add_value(l, from, NULL);
     l->at++;
-    if (!kbi_parse_value(l, &to, &of_end)) return false;
+    if (!kbi_parse_value(l, &to)) return false;
     if (*l->at == ':') {
         how = l->at[1];
-        l->at += how ? 2 : 1;
         if (how != '+' && how != '*')
-            wrong = "a step is + or * and a number, as in 1:9:+2 and 1:64:*2";
-        else if (!kbi_parse_value(l, &step, &of_step))
-            return false;
+            return kbi_list_wrong(l, "a step is + or * and a number, as in 1:9:+2 and 1:64:*2");
+        l->at += 2;
+        if (!kbi_parse_value(l, &step)) return false;
     }
-    if (wrong) {
-    } else if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step))
-        wrong = "a range has finite ends and a finite step";
-    else if (to < from)
-        wrong = "a range ends above its start";
-    else if (how == '+' && step <= 0)
-        wrong = "a step that is added is above 0";
-    else if (how == '*' && step <= 1)
-        wrong = "a factor is above 1";
-    else if (how == '*' && from <= 0)
-        wrong = "a range with a factor starts above 0";
-    if (wrong) return snprintf(l->wrong, sizeof l->wrong, "%s", wrong), false;
-    int decimals = how == '*' || places < 0 || of_step < 0 ? -1 : KBI_MAX(places, of_step);
+    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
+        return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
+    if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
+        return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
     double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
     for (int i = 0; i <= KBI_VALUES; i++) {
+        char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
         if (x > to + slack) break;
-        if (!kbi_add_value(l, i ? kbi_rounded(x, decimals) : from)) return false;
+        if (how == '+' && fabs(x) < slack) x = 0;
+        snprintf(text, sizeof text, "%.14e", x); // 0.3, not 0.30000000000000004
+        kbi_unlocalise(text);
+        if (!kbi_add_value(l, i ? kbi_real_of(text, &end) : from, NULL)) return false;
     }
     return true;
 }
@@ -6403,14 +5624,10 @@ static bool kbi_parse_item(kbi_listed* l) {
 static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
     size_t n;
     kbi_word(l->at, &n);
-    if (!n) snprintf(l->wrong, sizeof l->wrong, "a word is missing");
-    for (size_t i = 0; i < n && !l->wrong[0]; i++)
-        if (kbi_obeyed(l->at + i)) snprintf(l->wrong, sizeof l->wrong, "words are without control characters");
-    if (l->n == KBI_VALUES) snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-    if (l->wrong[0]) return false;
-    memset(&l->values[l->n], 0, sizeof *l->values);
-    l->values[l->n].type = l->type;
-    l->values[l->n++].s = kbi_arena_text_n(a, l->at, n);
+    if (!n) return kbi_list_wrong(l, "a word is missing");
+    for (size_t i = 0; i < n; i++)
+        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "words are without control characters");
+    if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
     l->at += n;
     return true;
 }
@@ -6425,7 +5642,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
         if (!*l.at) break;
         if (*l.at != ',') {
-            snprintf(l.wrong, sizeof l.wrong, "a comma is missing before '%.40s'", l.at);
+            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.at);
             break;
         }
         l.at++;
@@ -6440,30 +5657,20 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
-// The values that a declaration lists, up to the value that ends the list.
+// The values that a declaration lists, up to the value that ends the list; behind it there is none.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
+    bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
-    static const double zero = 0;
-    bool ended = false;
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
-        bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS;
-        bool last = ints ? axis->i[n] == KB_LAST_INT : reals ? kbi_nan(axis->r[n]) : !axis->s[n];
-        bool blank = ints    ? axis->i[n] == 0 || last
-                     : reals ? memcmp(&axis->r[n], &zero, sizeof zero) == 0
-                             : !axis->s[n];
-        if (ended && !blank) // the value that ended the list was meant as one of its values
-            d.wrong = ints    ? "holds INT64_MIN, which ends it"
-                      : reals ? "holds a NaN, which ends it"
-                              : "holds a NULL, which ends it";
+        kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
+        bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
+        if (ended && (ints    ? p.i != 0 && !last
+                      : reals ? !(p.r == 0)
+                              : !last)) // a value that was meant as one of the list
+            d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
-        if (ended || n == KB_AXIS_MAX) continue;
-        values[n].name = axis->name;
-        values[n].type = axis->type;
-        values[n].i = axis->i[n];
-        values[n].r = ints ? (double)axis->i[n] : axis->r[n];
-        values[n].s = axis->s[n];
-        d.n++;
+        if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
     }
     return d;
 }
@@ -6575,52 +5782,26 @@ static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first)
     return n;
 }
 
-typedef struct kbi_dealt { // a group
-    int64_t cost;
-    int group;
-} kbi_dealt;
-
-static int kbi_order_dealt(const void* a, const void* b) { // the longest first
-    const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
-    return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
-                              : (x->group > y->group) - (x->group < y->group);
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
 }
 
-// Which of n shards each group goes to: the longest first, each to the shard that has least so far (Graham 1969). Of
-// several such shards it is the first, then the last, in turns: sizes and types repeat in the plan, and no shard is to
-// get all that are large.
-static void kbi_deal(kbi_dealt* dealt, int groups, int n, int* to) {
-    int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
-    memset(load, 0, sizeof(int64_t) * (size_t)n);
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int g = 0; g < groups; g++) {
-        bool back = g / n % 2 == 1;
-        int best = back ? n - 1 : 0;
-        for (int k = 1; k < n; k++) {
-            int s = back ? n - 1 - k : k;
-            if (load[s] < load[best]) best = s;
-        }
-        load[best] += dealt[g].cost;
-        to[dealt[g].group] = best;
-    }
-    KBENCH_FREE(load);
-}
-
-// Puts the cases of this shard before those of the others, in their order.
+// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
+// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1); // more have nothing
-    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)groups);
+    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
     int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    for (int first = 0, end, g = 0; first < plan->n; first = end, g++) {
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
+    for (int first = 0, end, g = 0; first < all; first = end, g++) {
         end = kbi_group_end(plan, first);
-        // as kbi_group_seconds, without the options on times: the shards of a plan do not depend on them
-        dealt[g].cost = 3 * (end - first) + 2 * (end - first > 1);
-        dealt[g].group = g;
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
     }
-    kbi_deal(dealt, groups, shards, to);
-    int all = plan->n, n = 0;
-    plan->groups = plan->n = 0;
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    for (int k = 0; k < groups; k++)
+        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
+    plan->groups = 0;
     for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
     for (int others = 0; others < 2; others++) {
         for (int i = 0; i < all; i++)
@@ -6639,14 +5820,20 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-static const struct {
-    const char *said, *meant;
-} kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+// Whether a list names an operation, or has another word for it.
+static bool kbi_means(const char* list, const char* operation) {
+    static const struct {
+        const char *said, *meant;
+    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+    bool means = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(synonyms); i++)
+        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
+    return means;
+}
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    bool selected = !o->op.n || kbi_any_lists(&o->op, operation);
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
-        selected |= kbi_lists(kbi_synonyms[i].meant, operation) && kbi_any_lists(&o->op, kbi_synonyms[i].said);
+    bool selected = !o->op.n;
+    for (int i = 0; i < o->op.n; i++) selected |= kbi_means(o->op.of[i], operation);
     return selected;
 }
 
@@ -6656,29 +5843,12 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-// -a NAME=LIST replaces an axis's values. An error message when the list does not fit the axis.
-static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
-    for (int i = 0; i < o->axis.n; i++) {
-        const char *s = o->axis.of[i], *equals = strchr(s, '=');
-        if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
-        *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (!d->wrong) return kbi_takes_values(a, e, d, s);
-        kbi_error("-a %.100s: %s; as in %s=%s", s, d->wrong, d->name,
-                  d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
-        return false;
-    }
-    return true;
-}
-
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
-    char number[40];
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
     kbi_putf(t, "%c%s=", before, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(t, kbi_number(p->r, number));
     else
-        kbi_putf(t, "%lld", (long long)p->i);
+        kbi_param_text(t, p);
 }
 
 // The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
@@ -6724,6 +5894,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     int at[KBI_DIMENSIONS] = { 0 };
     double all = 1;
     for (int i = 0; i < n; i++) all *= d[i].n;
+    if (all < 1) return true; // --dtype left none
     if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
@@ -6737,69 +5908,45 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     }
 }
 
-static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
-    if (!o->dtype.n || !kbi_is(d->name, "dtype")) return true;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d->n + 1));
-    int n = 0;
-    for (int i = 0; i < d->n; i++)
-        if (kbi_any_lists(&o->dtype, d->values[i].s)) kept[n++] = d->values[i];
-    d->values = kept;
-    d->n = n;
-    return n > 0;
-}
-
-static bool kbi_same_value(const kb_param* a, const kb_param* b) {
-    if (a->type != b->type) return false;
-    if (a->type == KB_AXIS_INTS) return a->i == b->i;
-    if (a->type == KB_AXIS_REALS) return memcmp(&a->r, &b->r, sizeof a->r) == 0;
-    bool types = kbi_is(a->name, "dtype") && kb_dtype_of(a->s);
-    return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
-}
-
-// The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
-static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
-    const kb_param* found = NULL;
-    kbi_set seen = KBI_BLANK;
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < d->n && !found; i++) {
-        const kb_param* p = &d->values[i];
-        kb_dtype type = p->type == KB_AXIS_STRINGS && kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : KB_NODTYPE;
-        text.n = 0;
-        kbi_put_param(&text, ' ', p);
-        if (!kbi_set_add(&seen, kbi_hash(0, type ? kb_dtype_name(type) : text.s))) found = p;
+// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
+// value, an axis or a value twice, an unknown element type.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
+    kbi_dimension* axis = &d[at];
+    const char* name = axis->name ? axis->name : "";
+    bool types = kbi_is(name, "dtype");
+    for (int i = 0; i < o->axis.n && *name; i++) {
+        const char *s = o->axis.of[i], *equals = strchr(s, '=');
+        if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
+        if (axis->wrong)
+            return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
+                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
+                   false;
+        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
     }
-    kbi_set_free(&seen);
-    kbi_text_free(&text);
-    return found;
-}
-
-// false after an error message: an axis without a name or a value, one that is there twice or holds a value twice, an
-// unknown element type.
-static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
-    const char *name = d[at].name, *wrong = !name         ? "is without a name"
-                                            : d[at].wrong ? d[at].wrong
-                                            : !d[at].n    ? "has no values"
-                                                          : NULL;
+    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    const kb_param* again = wrong ? NULL : kbi_axis_repeats(&d[at]);
-    if (again) {
-        kbi_text value = KBI_BLANK;
-        kbi_put_param(&value, ' ', again);
-        kbi_error("%s/%s: the list of axis '%s' holds%s twice. Two cases of one name could not be told apart; leave "
-                  "one out",
-                  e->operation, e->implementation, name, value.s);
-        kbi_text_free(&value);
-        return false;
+    kbi_set seen = KBI_BLANK;
+    kbi_text value = KBI_BLANK;
+    int kept = 0;
+    for (int i = 0; i < axis->n && !wrong; i++) {
+        kb_param p = axis->values[i];
+        kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
+        if (type) p.s = kb_dtype_name(type);
+        value.n = 0;
+        kbi_put_param(&value, ' ', &p);
+        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
+            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
+        if (types && !type)
+            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
     }
-    if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
-    for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
-        const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
-        if (kb_dtype_of(type)) continue;
-        wrong = "dtype";
-        kbi_error("%s/%s: '%s' is no dtype; there are f32, f64, f16, bf16 and i8, u8 to i64, u64", e->operation,
-                  e->implementation, type ? type : "a number");
-    }
+    if (wrong)
+        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
+    axis->n = kept;
+    kbi_set_free(&seen);
+    kbi_text_free(&value);
     return !wrong;
 }
 
@@ -6825,8 +5972,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
-            if (!kbi_override(&plan->arena, o, e, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
-            if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
+            if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
         }
     }
@@ -6853,60 +5999,21 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
-// Drops what the filters exclude.
-static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
-    kbi_patterns with, without;
-    without.n = 0;
-    bool good = kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
-    int n = 0;
-    for (int i = 0; good && i < plan->n; i++) {
-        const char* name = plan->cases[i].name;
-        if ((with.n && !kbi_patterns_match(&with, name)) || kbi_patterns_match(&without, name)) continue;
-        plan->cases[n++] = plan->cases[i];
-    }
-    plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
-    return good;
-}
-
 // Two cases are one if they have one name, or differ in nothing but the order of their axes.
 static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
-    bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
-                kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction);
-    for (int i = 0; same && i < a->n_params; i++) {
-        same = false;
-        for (int k = 0; k < b->n_params; k++)
-            same |= kbi_is(a->params[i].name, b->params[k].name) && kbi_same_value(&a->params[i], &b->params[k]);
-    }
-    return same || kbi_is(a->name, b->name);
-}
-
-static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
-    const kb_entry* entries[2] = { a->entry, b->entry };
-    kbi_text places = KBI_BLANK;
-    bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
-    for (int i = 0; i < 2; i++) {
-        kbi_puts(&places, i ? " and at " : "at ");
-        if (*entries[i]->file)
-            kbi_putf(&places, "%s:%d", entries[i]->file, entries[i]->line);
-        else
-            kbi_putf(&places, "kb_add (entry %d; its file and line say where)", entries[i]->order + 1);
-    }
-    kbi_error("%s is registered twice: %s.%s Results of one name could not be told apart; rename one, as with "
-              "KBENCH_IMPL(%s, OTHER)",
-              a->name, places.s, one_place ? " (A header in two files, or a macro used twice?)" : "",
-              a->entry->operation);
-    kbi_text_free(&places);
+    return kbi_is(a->name, b->name) ||
+           (kbi_is(a->entry->implementation, b->entry->implementation) &&
+            kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction) &&
+            kbi_same_params(a->params, a->n_params, b->params, b->n_params));
 }
 
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map seen = KBI_BLANK;
-    kbi_set said = KBI_BLANK;
-    int n = 0, twice = 0;
-    for (int i = 0; i < plan->n; i++) {
+    const kbi_case* twice[2] = { NULL, NULL };
+    int n = 0;
+    for (int i = 0; i < plan->n && !twice[0]; i++) {
         kbi_case* c = &plan->cases[i];
         uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
         const kbi_case* before = NULL;
@@ -6917,16 +6024,23 @@ static bool kbi_plan_unique(kbi_plan* plan) {
             else if (kbi_same_case(&plan->cases[slot->at], c))
                 before = &plan->cases[slot->at];
         }
-        if (before && before->entry != c->entry) {
-            uint64_t pair = (uint64_t)(uintptr_t)before->entry * 31 + (uint64_t)(uintptr_t)c->entry;
-            if (kbi_set_add(&said, pair) && twice++ < 8) kbi_say_twice(before, c); // each pair of places once
-        }
+        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
         if (!before) plan->cases[n++] = *c;
     }
-    plan->n = n;
     KBENCH_FREE(seen.slots);
-    kbi_set_free(&said);
-    return !twice;
+    plan->n = n;
+    if (!twice[0]) return true;
+    char places[2][200];
+    for (int i = 0; i < 2; i++) {
+        const kb_entry* e = twice[i]->entry;
+        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
+                 *e->file ? e->line : e->order + 1);
+    }
+    kbi_error(
+        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
+        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
+        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
+    return false;
 }
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
@@ -6957,64 +6071,50 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
 
-// Appends every name of that kind which an entry has, each with its 0.
-static void kbi_entry_names(kbi_text* names, const kb_entry* e, kbi_naming what) {
-    kbi_arena arena = KBI_BLANK;
-    if (what == KBI_NAMES_OP) kbi_put(names, e->operation, strlen(e->operation) + 1);
-    if (what == KBI_NAMES_IMPL) kbi_put(names, e->implementation, strlen(e->implementation) + 1);
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        bool sized = a->type == KB_AXIS_SIZE;
-        kbi_dimension d[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS))
-            kbi_put(names, a->name, strlen(a->name) + 1);
-        if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(&arena, a->s[0], d, &n);
-        for (int i = 0; i < n; i++) kbi_put(names, d[i].name, strlen(d[i].name) + 1);
-        for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++)
-            kbi_put(names, a->s[i], strlen(a->s[i]) + 1);
+// Whether the wanted word names something of that kind; best: the nearest name.
+static bool kbi_names(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+    bool found = false;
+#define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
+    for (int k = 0; k < all->n && !found; k++) {
+        const kb_entry* e = all->of[k];
+        if (what == KBI_NAMES_OP)
+            KBI_OFFER(e->operation), found |= !strchr(best->wanted, ',') && kbi_means(best->wanted, e->operation);
+        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+            bool sized = a->type == KB_AXIS_SIZE;
+            kbi_dimension d[KBI_DIMENSIONS];
+            int n = 0;
+            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
+            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
+            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+        }
     }
-    kbi_arena_free(&arena);
-}
-
-// Whether a word is one of these names, or of an operation another word for it; best: the nearest one.
-static bool kbi_is_named(const kbi_text* names, kbi_nearest* best, kbi_naming what) {
-    for (size_t at = 0; at < names->n; at += strlen(names->s + at) + 1) {
-        bool found = kbi_same_name(best->wanted, names->s + at);
-        for (int i = 0; what == KBI_NAMES_OP && i < KBI_COUNT(kbi_synonyms); i++)
-            found |=
-                kbi_same_name(best->wanted, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, names->s + at);
-        if (found) return true;
-        kbi_offer(best, names->s + at);
-    }
-    return false;
+#undef KBI_OFFER
+    return found;
 }
 
 // Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text names = KBI_BLANK, word = KBI_BLANK;
-    const char* where = what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops";
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what) {
+    static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
+    kbi_arena arena = KBI_BLANK;
     bool good = true;
-    for (int e = 0; e < all->n && lists->n; e++) kbi_entry_names(&names, all->of[e], what);
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_is_named(&names, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_names(&arena, all, &best, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = p + strlen(p);
-            if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
-            word.n = 0;
-            kbi_put(&word, p, n);
-            best.wanted = word.s, best.name = NULL, best.distance = 64;
-            good = kbi_is_named(&names, &best, what);
-            if (!good && best.distance > 3)
-                kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word.s, where);
-            else if (!good)
-                kbi_error("unknown %s '%s'; nearest is '%s' (--list%s)", noun, word.s, best.name,
-                          what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
+            good = kbi_names(&arena, all, &best, what);
+            bool near = best.name && best.distance <= 3;
+            if (!good)
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                          near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
+                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
         }
     }
-    kbi_text_free(&names);
-    kbi_text_free(&word);
+    kbi_arena_free(&arena);
     return good;
 }
 
@@ -7038,13 +6138,22 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own",
             kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
-    bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
-                kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
-                kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-                kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
-                kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
+    const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
+    kbi_patterns with, without;
+    with.n = without.n = 0;
+    bool good = all->n > 0;
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_naming)i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_plan_filter(plan, o);
+    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    int n = 0;
+    for (int i = 0; good && i < plan->n; i++) {
+        const char* name = plan->cases[i].name;
+        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+            plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    kbi_patterns_free(&with);
+    kbi_patterns_free(&without);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -7057,7 +6166,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu") ? KBI_ON_CPU : kbi_is(o->device, "script") ? KBI_ON_SCRIPT : KBI_ON_GPU;
+    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+                : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
+                                                            : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
     r->timing = kbi_same_name(o->timer, "cupti")  ? KBI_BY_CUPTI
                 : kbi_same_name(o->timer, "both") ? KBI_BY_BOTH
@@ -7086,6 +6197,61 @@ static unsigned kbi_wishes(bool host) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
+}
+
+// --- cases that a record stands for ---
+
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+    kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
+    for (int i = 0; i < plan->n; i++) {
+        cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
+        cases[i].runs = true, cases[i].record = NULL;
+    }
+    return cases;
+}
+
+// Whether a record stands for each case of the group that begins here, as far as it runs here.
+static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int first) {
+    bool any = false;
+    for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
+        any |= cases[i].record != NULL;
+        if (cases[i].runs && !cases[i].record) return false;
+    }
+    return any;
+}
+
+static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+    bool any = false;
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
+    return any;
+}
+
+static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
+    for (int first = 0, end; first < plan->n; first = end) {
+        bool whole = kbi_recalled(cases, plan, first);
+        end = kbi_group_end(plan, first);
+        for (int i = first; i < end && !whole; i++) cases[i].record = NULL;
+    }
+    return true;
+}
+
+// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+static bool kbi_plan_recall(kbi_plan* plan) {
+    kb_planned* cases = kbi_planned_cases(plan);
+    bool good = kbi_recall(cases, plan, NULL);
+    int n = 0;
+    plan->groups = 0;
+    for (int i = 0; i < plan->n; i++) {
+        if (cases[i].record) continue;
+        plan->groups += !n || cases[i].group != cases[n - 1].group;
+        cases[n] = cases[i];
+        plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    KBENCH_FREE(cases);
+    return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7144,15 +6310,10 @@ static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
 
 // What the options ask to see of the plan; false: nothing of this.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
-    if (o->on[KBI_OPTION_list])
-        kbi_list_cases(t, plan);
-    else if (o->on[KBI_OPTION_list_ops])
-        kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
-    else if (o->on[KBI_OPTION_list_sizes])
-        kbi_list_sizes(t, plan);
-    else
-        return false;
-    return true;
+    if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
+    if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
+    if (o->on[KBI_OPTION_list_sizes]) kbi_list_sizes(t, plan);
+    return o->on[KBI_OPTION_list] || o->on[KBI_OPTION_list_ops] || o->on[KBI_OPTION_list_sizes];
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7175,8 +6336,7 @@ typedef struct kbi_timer {
 // What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool stands_in; // for any device: GPU work runs here like host work
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
@@ -7253,9 +6413,6 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
-    size_t laid_before;
-    int taken_before;
     bool keeps;                    // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
@@ -7319,12 +6476,11 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over, reset;          // KB_SAMPLE ended; was entered
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -7379,18 +6535,25 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
     char differ[160];        // what their times say; "": nothing
 } kbi_alike;
 
-// Where what happens to cases goes: the pipe of a worker, the supervisor's tables, or the caller of kb_compare. Of the
-// functions beat and word may be NULL. index: of the case in the plan.
-typedef struct kbi_sink {
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to,
-                 bool machine); // now and then; machine: from here on its time is the machine's, not the case's
-    // A case got its word, and its function goes on: if it ends the process, that is what became of it.
-    void (*word)(void* to, int index, const kbi_measured* m);
-    void (*result)(void* to, int index, kbi_measured* m); // which owns its arrays from then on
-    void (*inside)(void* to, int index, const kbi_inside* in);
+// What happens to cases, in the process that measures them. A worker sends it to the supervisor.
+typedef enum kbi_message_type {
+    KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
+    KBI_ENTER,     // the case goes on
+    KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
+    KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
+    KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
+    KBI_FOUND,     // kbi_inside
+    KBI_DONE       // of all that was asked for; index 0: the process can measure no more
+} kbi_message_type;
+
+typedef struct kbi_sink { // takes them; index: of the case in the plan
+    void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
+
+static void kbi_tell(const kbi_sink* sink, kbi_message_type type, int index, void* what) {
+    if (sink) sink->tell(sink->to, type, index, what);
+}
 
 typedef struct kbi_run {
     kb_state kb;
@@ -7401,7 +6564,7 @@ typedef struct kbi_run {
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
     int64_t began, shown; // shown: when it was, or would have been
-    uint64_t range;       // of the case, for profilers
+    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -7410,6 +6573,9 @@ typedef struct kbi_run {
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
+
+// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
 static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
@@ -7438,14 +6604,12 @@ static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     if (timed && !run->call.called) run->call.called = name;
 }
 
-static void kbi_beat(kbi_run* run, bool machine) {
-    if (run->sink && run->sink->beat) run->sink->beat(run->sink->to, machine);
-}
+static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->sink && run->sink->word && run->index >= 0) run->sink->word(run->sink->to, run->index, &run->m);
+    if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -7465,15 +6629,6 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     bool memory = strstr(error, "MemoryAllocation") != NULL;
     if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
-}
-
-// The cause of what else went wrong in this case; each one after it would fail.
-static void kbi_stop_if_broken(kbi_run* run) {
-    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
-    if (!broken) return;
-    kbi_raise(run, KB_FLAG_CUDA_ERROR);
-    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-    kbi_give_word(run, KB_FAILED);
 }
 
 // Whether this launch is timed alone, to be held against others.
@@ -7722,18 +6877,7 @@ typedef struct kbi_insight { // what is being looked into
     kbi_verdict verdict;
 } kbi_insight;
 
-enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
-typedef void (*kbi_nvtx_function)(void);
-typedef struct kbi_nvtx { // slots that a tool's library fills with its functions
-    bool asked;
-    void* domain; // NULL: nobody listens
-    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
-} kbi_nvtx;
-
 static struct kbi_lab {
-    double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
-    double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
-    int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                      // them
@@ -7748,7 +6892,6 @@ static struct kbi_lab {
     int folder;                 // in which calls begin; 0: not opened
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
-    kbi_nvtx nvtx;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -7795,275 +6938,138 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+  >>leftovers measure: what a function changed in its process, which ends then.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
 extern char** environ; // strict standards hide it
 #endif
 
-#ifdef SIG_SETMASK
-#define KBI_SETMASK SIG_SETMASK
-#else
-#define KBI_SETMASK 2 // Linux
-#endif
-
-enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
-enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
-enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+// What a function can change of its process, as numbers that are compared.
+enum {
+    KBI_LEFT_UMASK,
+    KBI_LEFT_BLOCKED,
+    KBI_LEFT_LIMITS,
+    KBI_LEFT_CPUS,
+    KBI_LEFT_PRIORITY,
+    KBI_LEFT_LOCALE,
+    KBI_LEFT_VARIABLES,
+    KBI_LEFT_STANDARD,
+    KBI_LEFT_HANDLERS,
+    KBI_LEFT_COMPARED,
+    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
+    KBI_LEFT_FILES,
+    KBI_LEFT_MEMORY,
+    KBI_LEFT_COUNT
+};
+typedef struct kbi_leftovers {
+    uint64_t of[KBI_LEFT_COUNT];
+} kbi_leftovers;
 
 // The process as it was before the first function ran.
 static struct kbi_before {
-    bool known, shared; // environ holds texts of variables
-    mode_t mode;        // umask
-    uint64_t blocked;
+    bool known;
     fenv_t floats;
-    uint64_t limits[KBI_LIMITS][2]; // soft, hard
-    kbi_cpus cpus;
-    int nice;
-    char *locale, **variables;
-    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
-    int next_file;                          // the lowest number that no file has
-    int64_t handlers[2], threads, resident; // kbi_status_look
+    kbi_leftovers state;
 } kbi_before;
 
-static void kbi_standard_file(int file, int64_t out[2]) {
-    struct stat about;
-    bool open = fstat(file, &about) == 0;
-    out[0] = open ? (int64_t)about.st_dev : -1;
-    out[1] = open ? (int64_t)about.st_ino : -1;
-}
-
-static int kbi_next_file(void) { // -1: there is none
-    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
-    int next = KBI_MAX(file, other);
-    if (next >= 0) close(next);
-    return next;
-}
-
-// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
-static int64_t kbi_status_number(const char* status, const char* name, int base) {
+// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
-// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
-static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
-    const int64_t library = (int64_t)7 << 31;
+static kbi_leftovers kbi_leftovers_now(void) {
+    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const char* locale = setlocale(LC_ALL, NULL);
+    kbi_leftovers now;
+    kbi_cpus cpus;
     char status[4096];
-    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    memset(&now, 0, sizeof now);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
-    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
-    *threads = kbi_status_number(status, "Threads:", 10);
-    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_FILES] = (uint64_t)file;
+    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
+    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
+    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+                                (kbi_status_number(status, "SigCgt:", 16) & library);
+    const mode_t mode = umask(077);
+    umask(mode);
+    now.of[KBI_LEFT_UMASK] = mode;
+    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    kbi_cpus_allowed(&cpus);
+    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+#ifdef LC_GLOBAL_LOCALE
+    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
+    for (char** v = environ; v && *v; v++)
+        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+        struct stat about;
+        bool open = fstat(i, &about) == 0;
+        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
+        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+    }
+    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
+        uint64_t limit[2] = { 0, 0 };
+        syscall(SYS_prlimit64, 0, i, NULL, limit);
+        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+    }
+    return now;
 }
-
-static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
 
 static void kbi_before_note(void) {
-    struct kbi_before* b = &kbi_before;
-    const char* locale = setlocale(LC_ALL, NULL);
-    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
-    b->known = true;
-    b->mode = umask(077);
-    umask(b->mode);
-    fegetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
-#endif
-    kbi_cpus_allowed(&b->cpus);
-    b->nice = getpriority(PRIO_PROCESS, 0);
-    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
-    while (environ && environ[n]) n++;
-    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
-    for (size_t i = 0; i < n; i++) {
-        bytes = strlen(environ[i]) + 1;
-        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
-    }
-    b->variables[n] = NULL;
-    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
-    b->next_file = kbi_next_file();
-    kbi_status_look(b->handlers, &b->threads, &b->resident);
+    kbi_before.known = true;
+    fegetenv(&kbi_before.floats);
+    kbi_before.state = kbi_leftovers_now();
 }
 
-static void kbi_variables_restore(void) {
-    char** was = kbi_before.variables;
-    size_t n = 0;
-    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
-    if (!was[n] && environ && !environ[n]) return;
-    while (was[n]) n++;
-    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
-    kbi_before.shared = true;
-}
-
-// In the user's own process, which may change its state between two groups of cases.
-static void kbi_before_forget(void) {
-    struct kbi_before* b = &kbi_before;
-    for (size_t i = 0; b->known && !b->shared && b->variables[i]; i++) KBENCH_FREE(b->variables[i]);
-    if (b->known && !b->shared) KBENCH_FREE(b->variables);
-    KBENCH_FREE(b->locale);
-    memset(b, 0, sizeof *b);
-}
-
-// Puts back what can be put back for certain. NULL, or what cannot.
-static const char* kbi_before_restore(void) {
-    struct kbi_before* b = &kbi_before;
-    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+static void kbi_before_restore(void) {
     struct itimerval none;
-    kbi_cpus cpus;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (!b->known) return NULL;
-    umask(b->mode);
-    fesetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) {
-        uint64_t now[2];
-        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
-        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
-    }
-#endif
-    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
-        why = "it changed the processors of its process for good";
-    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
-        why = "it lowered the priority of its process for good";
-#ifdef LC_GLOBAL_LOCALE
-    uselocale(LC_GLOBAL_LOCALE);
-#endif
-    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
-    kbi_variables_restore();
-    return why;
+    if (kbi_before.known) fesetenv(&kbi_before.floats);
 }
 
-// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else
-// why it is not.
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+// NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    const struct kbi_before* b = &kbi_before;
-    const char* why = kbi_before_restore();
-    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if (!b->known || why) return why;
-    for (int i = 0; i < 3; i++) {
-        int64_t now[2];
-        kbi_standard_file(i, now);
-        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
-    }
-    int next = kbi_next_file();
-    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
-    kbi_status_look(handlers, &threads, &resident);
-    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
-    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
-    if (threads <= b->threads) return NULL;
+    static const char* const why[] = { "it changed the umask",
+                                       "it blocked signals",
+                                       "it changed the limits of its process",
+                                       "it changed the processors of its process",
+                                       "it changed the priority of its process",
+                                       "it changed the locale",
+                                       "it changed the environment",
+                                       "it closed or replaced stdin, stdout or stderr",
+                                       "it changed how signals are handled" };
+    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
+    kbi_before_restore();
+    if (!kbi_before.known) return NULL;
+    const uint64_t* was = kbi_before.state.of;
+    const kbi_leftovers left = kbi_leftovers_now();
+    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
+        if (left.of[i] != was[i]) return why[i];
+    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
+    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
+        return "it left memory allocated";
+    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvtx      measure: names of cases and phases, for whatever profiler listens.
----------------------------------------------------------------------------------------------------------------*/
-
-// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
-// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
-enum {
-    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
-    KBI_NVTX_START = 2,
-    KBI_NVTX_END = 3,
-    KBI_NVTX_REGISTER = 10,
-    KBI_NVTX_DOMAIN = 12
-};
-
-typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
-    uint16_t version, size;
-    uint32_t category;
-    int32_t colour_is;
-    uint32_t colour;
-    int32_t payload_is, gap;
-    uint64_t payload;
-    int32_t message_is;
-    const void* message;
-} kbi_nvtx_event;
-
-static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
-    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
-    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_lab.nvtx.table[module][i] = &kbi_lab.nvtx.slots[module][i];
-    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
-    *table = kbi_lab.nvtx.table[module];
-    if (size) *size = sizes[module];
-    return 1;
-}
-
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
-
-static const void* kbi_nvtx_export(uint32_t id) {
-    static const struct {
-        size_t size;
-        int (*module)(int, kbi_nvtx_function***, unsigned*);
-    } functions = { sizeof functions, kbi_nvtx_module };
-    static const struct {
-        size_t size;
-        uint32_t version, gap;
-        void (*told)(uint32_t);
-    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
-    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
-}
-
-// The library is looked for once in a process.
-static void kbi_nvtx_open(void) {
-    const char* path = getenv("NVTX_INJECTION64_PATH");
-    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
-    int (*init)(const void* (*)(uint32_t)) = NULL;
-    void* (*domain)(const char*) = NULL;
-    kbi_lab.nvtx.asked = true;
-    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
-    if (!init || !init(kbi_nvtx_export)) return;
-    memcpy(&domain, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
-    if (domain) kbi_lab.nvtx.domain = domain("kbench");
-}
-
-// A range that others may overlap, since rivals take turns; 0: none. Tools take their options' texts for registered
-// ones, and read / [ ] * + , and @ in them as signs.
-static uint64_t kbi_nvtx_begin(const char* text, const char* colour_of) {
-    uint64_t (*start)(void*, const kbi_nvtx_event*);
-    void* (*enlist)(void*, const char*);
-    char name[512];
-    kbi_nvtx_event e;
-    if (!kbi_lab.nvtx.asked) kbi_nvtx_open();
-    memcpy(&start, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
-    memcpy(&enlist, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
-    if (!kbi_lab.nvtx.domain || !start) return 0;
-    snprintf(name, sizeof name, "%s", text);
-    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
-    memset(&e, 0, sizeof e);
-    e.version = 3;
-    e.size = sizeof e;
-    e.colour_is = 1;
-    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
-    e.message = enlist ? enlist(kbi_lab.nvtx.domain, name) : NULL;
-    e.message_is = e.message ? 3 : 1;
-    if (!e.message) e.message = name;
-    return start(kbi_lab.nvtx.domain, &e);
-}
-
-static void kbi_nvtx_end(uint64_t* range) {
-    void (*end)(void*, uint64_t);
-    memcpy(&end, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
-    if (*range && end) end(kbi_lab.nvtx.domain, *range);
-    *range = 0;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>host      measure: the cpu backend, and the tests' script backend, with their timers.
+  >>host      measure: the cpu backend, and the timer by the host's clock.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -8087,7 +7093,6 @@ static double kbi_clock_lattice(double* ns, int n) {
 }
 
 static double kbi_clock_step(void) {
-    const int64_t long_enough = 50000000;
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -8097,15 +7102,10 @@ static double kbi_clock_step(void) {
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (step > 0) return step;
-    // coarse: the smallest difference of two readings
-    int64_t best = INT64_MAX, began = kbi_now();
-    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
-        int64_t a = kbi_now(), b = a;
-        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
-        if (b > a) best = KBI_MIN(best, b - a);
-        if (b == a) break; // it stands still
-    }
-    return best == INT64_MAX ? 1e9 : (double)best;
+    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
+    while (to == from) to = kbi_now();
+    for (next = to; next == to;) next = kbi_now();
+    return (double)(next - to);
 }
 
 // Work behind this begins when that before it has ended.
@@ -8127,131 +7127,46 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
 
-// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
-static int64_t kbi_pass_begin(kbi_run* run) {
-    (void)run;
-    kbi_lab.turn = kbi_turn_now();
-    return 1;
-}
-static void kbi_pass_end(kbi_run* run) {
-    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
-    kbi_lab.turn = kbi_turn_now();
-}
-static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
-
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step.
-KBI_SLOW_END
-KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
+// before and after (kbi_wall_lost).
+static void kbi_pass_begin(void) {
+    kbi_lab.turn = kbi_turn_now();
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+}
+static void kbi_pass_end(void) {
+    kbi_lab.wall_end = kbi_now();
+    kbi_lab.turn = kbi_turn_now();
+}
+static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
-    memset(run, 0, sizeof *run);
-    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
-    run->kb.run = run;
-    run->sampling.timer = &kbi_pass_timer;
-    run->call.sampled = run->call.looped = true;
-    run->call.phase = KBI_PHASE_SAMPLE;
     for (int i = 0; i < KBI_STRETCHES; i++) {
-        run->alike.turns[0] = 0;
-        run->shown = kbi_now();
+        int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            run->call.ready = KBI_SAMPLE;
-            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+            kbi_pass_begin();
+            __asm__ __volatile__("" : : : "memory");
+            kbi_pass_end();
+            sum += kbi_lab.wall_end - kbi_lab.wall_start;
         }
-        mean[i] = run->alike.turns[0] / (double)KBI_PASSES;
+        mean[i] = (double)sum / KBI_PASSES;
     }
-    KBENCH_FREE(run);
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
 }
-KBI_SLOW_BEGIN
 
-// How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
-__attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
-    int64_t n = *turns;
-    *turns = 0;
-    return n;
-}
-
-#define KBI_TURN(nops)                                                                  \
-    case nops:                                                                          \
-        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr");          \
-        for (int64_t left = 0; left > 0 || (left = kbi_loop_turns(&turns)) > 0; --left) \
-            __asm__ __volatile__("# " #nops : : : "memory");                            \
-        break
-
-KBI_SLOW_END
-// KB_TIME's loop with nothing in it, so far behind the beginning of a line of the cache: ns a turn.
-KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
-    int64_t began = kbi_now(), n = turns;
-    switch (place) {
-        KBI_TURN(0);
-        KBI_TURN(8);
-        KBI_TURN(16);
-        KBI_TURN(24);
-        KBI_TURN(32);
-        KBI_TURN(40);
-        KBI_TURN(48);
-        KBI_TURN(56);
-    }
-    return (double)(kbi_now() - began) / (double)n;
-}
-#undef KBI_TURN
-KBI_SLOW_BEGIN
-
-// A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle
-// each, which are loaded or stored.
-static double kbi_time_empty_loop(int64_t turns, int kept) {
-    double least = (double)INFINITY, most = 0;
-    for (int place = 0; place < 64; place += 8) {
-        double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
-        least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
-    }
-    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
-    return KBI_MAX(least, 0.8 * most) + least * kept / 3;
-}
-
-// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
-// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
-static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
-    int end = line + 100, constants = 0;
-    *places = 0;
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
+// compiler knew: then the compiler may have removed the block, or done its work in advance.
+static int32_t kbi_keeps(const kb_build* build, int line) {
+    int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
     for (const int32_t* m = build->marks; m < build->marks_end; m++) {
         if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
-        *places += 1;
+        places++;
         constants += *m / 4 % 2;
     }
-    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
-}
-
-static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
-
-// kb_loop's loop with a function that does nothing: ns a turn.
-static double kbi_time_empty_call(int64_t turns) {
-    volatile kb_function fn = kbi_no_function;
-    kb_function called = fn;
-    int64_t began = kbi_now();
-    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
-    return (double)(kbi_now() - began) / (double)turns;
-}
-
-// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
-static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
-    const int called_ns = 10,
-              loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
-    double loop[3];
-    int places = 0;
-    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    kbi_kept kept =
-        run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
-    run->m.kept = (int32_t)kept;
-    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -8270,11 +7185,7 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
-        const kbi_unit unit = run->call.unit;
-        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
-        run->call.unit = unit;
-    }
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -8360,7 +7271,9 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
+                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -8410,7 +7323,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
     m->boost = -1;
-    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
@@ -8442,54 +7355,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 // clang-format off
 #define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
-    "cpu", false, false, kbi_cpu_open,
+    "cpu", false, kbi_cpu_open,
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
-};
-// clang-format on
-
-// The script backend, --device script: blocks run, and their times come from a function that the tests install before
-// kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
-static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
-
-static void kbi_script_end(kbi_run* run) {
-    uint64_t flags = 0;
-    double ns = kbi_lab.script(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        if (kb_flag_is_error((kb_flag)f))
-            kbi_stop(run, (kb_flag)f, "the script says so");
-        else
-            kbi_raise(run, (kb_flag)f);
-    }
-    run->m.bias_ns = run->m.floor_ns = 0;
-    kbi_add_sample(run, ns);
-}
-
-static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
-static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
-
-static void kbi_script_roof(kbi_machine* m, int which) {
-    double is = kbi_lab.script_roof ? kbi_lab.script_roof(which) : which == KBI_ROOF_COPY ? 1e12 : 0;
-    kbi_roof_put(&m->roofs, which, is, is, 0);
-}
-
-static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
-    kbi_machine_clear(m, "script");
-    kbi_lab.placement = recipe->placement;
-    m->l2 = 1 << 20;
-    if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) kbi_script_roof(m, KBI_ROOF_COPY);
-    return true;
-}
-
-// clang-format off
-static const kbi_backend kbi_scripted = {
-    "script", false, true, kbi_script_open,
-    KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     NULL
@@ -8501,19 +7369,12 @@ static const kbi_backend kbi_scripted = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
-// AddressSanitizer looks at what lies between allocations.
-#if defined(__SANITIZE_ADDRESS__)
-#define KBI_STAGES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KBI_STAGES 0
-#endif
-#endif
-#ifndef KBI_STAGES
-#define KBI_STAGES 1
-#endif
+enum { KBI_STAGES = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
+
+// Plain host memory needs no GPU.
+static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
 // --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
 // have theirs in different places
@@ -8534,16 +7395,6 @@ static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
-    if (place == KB_DEVICE) {
-        m->device += bytes;
-        m->device_peak = KBI_MAX(m->device_peak, m->device);
-    } else {
-        m->host += bytes;
-        m->host_peak = KBI_MAX(m->host_peak, m->host);
-    }
-}
-
 static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     int64_t now = kbi_free_bytes(b);
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
@@ -8551,15 +7402,11 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
 
 // --- what the block's outputs held before: put back for the last run, so that only that can have written them
 
-static const kbi_backend* kbi_block_home(const kbi_run* run, const kbi_block* block) {
-    return block->place == KB_HOST ? &kbi_cpu : run->backend;
-}
-
 // Whether a block holds what was kept of it, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
@@ -8576,7 +7423,7 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
 }
 
 static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     if (!block->held) {
         block->held = (char*)b->memory.alloc(block->place, block->bytes);
         if (!block->held) {
@@ -8612,26 +7459,20 @@ static bool kbi_put_back(kbi_run* run) {
         if (!block->held) continue;
         any = true;
         block->changed = !kbi_block_as_held(run, block);
-        kbi_block_home(run, block)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output.
-static bool kbi_proven(const kbi_run* run) {
+// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+static bool kbi_last_run(const kbi_run* run, bool stale) {
     const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && !kbi_block_as_held(run, block)) return true;
+        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
     return false;
 }
 
-// Whether an output is what it was before the last run, though earlier ones wrote it.
-static bool kbi_stale(const kbi_run* run) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
-        if (block->held && block->changed && kbi_block_as_held(run, block)) return true;
-    return false;
-}
+// --- the stage: the same buffers for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -8657,98 +7498,35 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
     return m->stage ? m->stage->base + m->at + at : NULL;
 }
 
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost);
-
-// The block that the call before had here, with what it left there; NULL: this one wants another.
-static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes, char* staged) {
-    kbi_block* block = m->kept;
-    if (!block) return NULL;
-    if (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        return NULL;
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+        memories[i]->stage = NULL;
     }
-    m->kept = block->next;
-    return block;
-}
-
-static void kbi_check_guards(kbi_run* run, const kbi_block* last);
-
-// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
-// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
-static void kbi_memory_reset(kbi_run* run) {
-    kbi_memory* m = &run->memory;
-    const kbi_timer* timer = run->sampling.timer;
-    bool host = run->work.host || !run->backend->gpu;
-    kbi_block* taken = m->blocks;
-    if (!run->call.reset) {
-        run->call.reset = true;
-        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
-    }
-    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
-    kbi_check_guards(run, m->before);
-    kbi_block** end = &m->blocks;
-    while (*end != m->before) end = &(*end)->next;
-    *end = NULL;
-    m->blocks = m->before;
-    m->laid = m->laid_before, m->taken = m->taken_before;
-    kbi_blocks_free(run->backend, m, &taken, false);
-}
-
-static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
-    size_t total = kbi_block_total(bytes);
-    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
-    kbi_block* block = kbi_memory_again(b, m, place, bytes, staged);
-    if (block) {
-        block->ordinal = m->taken++;
-        block->next = m->blocks;
-        m->blocks = block;
-        return block->base + KBI_GUARD;
-    }
-    size_t shift = staged ? 0 : kbi_shift(host, m->placement, false);
-    if (!base) base = (char*)host->memory.alloc(place, total + shift);
-    if (!base) return NULL;
-    base += shift;
-    host->memory.set(base, KBI_GUARD_BYTE, total);
-    host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
-    block = (kbi_block*)kbi_grow(NULL, sizeof(kbi_block));
-    block->base = base;
-    block->bytes = bytes;
-    block->shift = shift;
-    block->place = place;
-    block->staged = staged != NULL;
-    block->changed = false;
-    block->ordinal = m->taken++;
-    block->held = NULL;
-    block->next = m->blocks;
-    m->blocks = block;
-    kbi_memory_count(m, place, (int64_t)bytes);
-    kbi_memory_look(b, m);
-    return base + KBI_GUARD;
+    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0;
+    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
     s->stride = kbi_stage_at(largest, largest);
     for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
     if (!s->size) return false;
-    size_t shift = kbi_shift(b, memories[0]->placement, true);
-    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift)) != NULL;
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
     s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
-    for (int i = 0; i < n && n > 1 && good; i++)
-        if (memories[i]->most)
-            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(memories[i], s->stride))) !=
-                   NULL;
-    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
-    for (int i = 0; i < n && !good; i++) {
-        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+    bool good = s->allocated != NULL;
+    for (int i = 0; i < n && good; i++) {
+        kbi_memory* m = memories[i];
+        m->stage = s;
+        if (n < 2 || !m->most) continue;
+        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->wings != NULL;
     }
-    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
@@ -8762,44 +7540,19 @@ static void kbi_stage_enter(kbi_memory* m) {
     s->on = m;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
-        memories[i]->stage = NULL;
-    }
-    s->backend->memory.release(KB_DEVICE, s->allocated);
-}
-
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    host->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    host->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
+// --- blocks
 
 // lost: the device no longer answers, so only the list is freed.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
     while (*list) {
         kbi_block* block = *list;
         *list = block->next;
-        kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-        if (block->held && (!lost || host == &kbi_cpu)) host->memory.release(block->place, block->held);
-        if (block->staged)
-            ; // the stage's
-        else if (block->place == KB_HOST)
-            kbi_cpu.memory.release(block->place, block->base - block->shift);
-        else if (!lost)
-            b->memory.release(block->place, block->base - block->shift);
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+        const kbi_backend* home = kbi_home(b, block->place);
+        if (!lost || home == &kbi_cpu) {
+            if (block->held) home->memory.release(block->place, block->held);
+            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+        }
         KBENCH_FREE(block);
     }
 }
@@ -8814,7 +7567,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     if (m->copies <= 1) m->reached = 0; // the copies end after the first
 }
 
-// Leaves everything as it is for the next call of the body.
+// Leaves everything as it is for the next call of the function.
 static void kbi_memory_keep(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
@@ -8828,23 +7581,83 @@ static void kbi_memory_keep(kbi_run* run) {
     m->taken = 0;
 }
 
+static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
+    const kbi_backend* home = kbi_home(b, place);
+    size_t total = kbi_block_total(bytes);
+    char* staged = kbi_stage_place(b, m, place, total);
+    kbi_block* block = m->kept; // what the call before had here, with what it left there; unless this one wants another
+    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+        kbi_blocks_free(b, m, &m->kept, false);
+        block = NULL;
+    }
+    if (block) {
+        m->kept = block->next;
+    } else {
+        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+        if (!base) return NULL;
+        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
+        memset(block, 0, sizeof *block);
+        block->base = base + shift;
+        block->bytes = bytes, block->shift = shift;
+        block->place = place;
+        block->staged = staged != NULL;
+        home->memory.set(block->base, KBI_GUARD_BYTE, total);
+        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
+        m->device_peak = KBI_MAX(m->device_peak, m->device);
+        m->host_peak = KBI_MAX(m->host_peak, m->host);
+        kbi_memory_look(b, m);
+    }
+    block->ordinal = m->taken++;
+    block->next = m->blocks;
+    m->blocks = block;
+    return block->base + KBI_GUARD;
+}
+
+// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
+// rounding to 256 bytes adds behind the block is guard, too.
+static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
+    static unsigned char bytes[KBI_GUARD + 256];
+    const kbi_backend* home = kbi_home(b, block->place);
+    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
+    home->memory.copy(bytes, block->base, KBI_GUARD);
+    for (int i = KBI_GUARD - 1; i >= 0; i--)
+        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
+    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
+    for (size_t i = 0; i < behind; i++)
+        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
+    return KB_NONE;
+}
+
+static void kbi_check_guards(kbi_run* run) {
+    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
+                 b->bytes);
+        return;
+    }
+}
+
+// --- what a function does with memory
+
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
-    if (absent && run->recipe->target != KBI_ON_CPU) {
+    if (KBI_CUDA && !run->backend->gpu && place != KB_HOST && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
     }
-    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
+    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size))
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
-        return NULL;
-    }
-    if (place < KB_DEVICE || place > KB_PINNED) {
+    else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-        return NULL;
-    }
+    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
+    if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -8854,9 +7667,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
 // The tracked block that p lies in, or NULL.
 static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const kbi_block* block = run->memory.blocks;
-    for (; block; block = block->next)
-        if ((const char*)p >= block->base + KBI_GUARD && (const char*)p < block->base + KBI_GUARD + block->bytes)
-            break;
+    for (; block; block = block->next) {
+        const char* begin = block->base + KBI_GUARD; // which an empty block has, too
+        if ((const char*)p == begin || ((const char*)p > begin && (const char*)p < begin + block->bytes)) break;
+    }
     return block;
 }
 
@@ -8864,15 +7678,16 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 static void kbi_mark_read(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    int i = block ? block->ordinal : 64 * KBI_READ_WORDS;
-    m->unheld |= block && i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS || (m->read[i / 64] >> i % 64 & 1) != 0) return;
+    if (!block || kbi_read_later(m, block)) return;
+    int i = block->ordinal;
+    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
-// has the size that the body says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
+// give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -8888,22 +7703,36 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_to_host", false);
-    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
-        return;
+    kbi_note_call(kb, what, false);
+    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_read(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
+void* kb_host_copy(kb_state* kb, const void* p) {
+    kbi_run* run = kb->run;
+    kbi_note_call(kb, "kb_host", false);
+    if (run->m.status != KB_OK) return NULL;
+    const kbi_block* block = kbi_block_of(run, p);
+    if (!block) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s",
+                 p ? "not" : "NULL");
+        return NULL;
+    }
+    int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
+    void* copy = kb_alloc(kb, KB_HOST, 1, bytes);
+    if (copy) kb_to_host(kb, copy, p, (size_t)bytes);
+    return copy;
+}
+
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_from_host", false);
-    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
-        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
-        return;
-    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -11231,7 +10060,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
-    m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    m->core = run->work.host || !run->backend->gpu;
     const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
@@ -11382,7 +10211,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 
 // clang-format off
 static const kbi_backend kbi_cuda = {
-    "cuda", true, false, kbi_gpu_open_measured,
+    "cuda", true, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
       kbi_gpu_roof },
@@ -11414,7 +10243,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
-    const kbi_backend* b = recipe->target == KBI_ON_SCRIPT ? &kbi_scripted : &kbi_cpu;
+    const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
@@ -11435,7 +10264,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
-        if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
+        if (kbi_nan(m->core.of[i])) kbi_core_roof(&m->core, i);
     }
 }
 
@@ -11445,100 +10274,60 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
 // past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once. Over the samples
-// of one case 1.08 is the most that was seen (the 95 % quantile over the 5 % one, 262 cases on an H200).
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5;
+// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
-static const double kbi_shrunk_least_ns = 1000;
 
-// The last samples, less the bias; and, where ten blocks of samples fall without a stop, the first ones.
-static double kbi_alike_late(const kbi_run* run, double bias, double* first) {
-    double blocks[KBI_STATS_BLOCKS];
-    int64_t n = run->m.n;
+// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
+// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
+// only suggest.
+static void kbi_look_for_shrinking(kbi_run* run) {
+    const kbi_alike* a = &run->alike;
+    const int64_t n = run->m.n;
+    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
+    char was[40], is[40];
+    if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double late = kbi_median_of(run->m.samples, n, scratch) - bias;
+    double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
+    if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    *first = falls ? blocks[0] - bias : 0;
-    return KBI_MAX(falls ? blocks[KBI_STATS_BLOCKS - 1] - bias : late, 0);
-}
-
-// The second to fourth launch of the warm-up, as the shortest of them would be at the clock of the samples, less the
-// bias; 0 where they say nothing.
-static double kbi_alike_early(const kbi_run* run, double bias) {
-    const kbi_alike* a = &run->alike;
-    double early = INFINITY;
-    if (a->n < KBI_EARLY || run->sampling.timer->alone) return 0;
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i]);
-    bool slower = kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock;
-    return (early - bias) * (slower ? a->clock / run->m.sm_clock : 1);
-}
-
-// Said when the body has returned: its outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, first = 0;
-    char was[40], is[40];
-    if (run->m.n <= 0 || kbi_failed(run)) return;
-    double late = kbi_alike_late(run, bias, &first), early = kbi_alike_early(run, bias);
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
+    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
+        early *= a->clock / run->m.sm_clock;
+    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    kbi_show_time(late * 1e-6, is);
-    if (first > kbi_shrunk_samples * late)
+    if (first > kbi_shrunk_samples * last)
+        snprintf(run->alike.differ, sizeof run->alike.differ, "a launch took %s in the first samples, ever less in the "
+                 "others, and %s in the last ones", kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+    else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "a launch took %s in the first samples, ever less, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), is);
-    else if (early > much * late + kbi_shrunk_least_ns)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was), is);
+                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
+                 kbi_show_time(last * 1e-6, is));
 }
 
-// Of launches in a row: 2 where every second one takes so much longer than the others, or they than it; 3 and 4 alike;
-// 0 where there is no such turn.
-static int kbi_alike_turns(const double* ns, int n, double bias, double much, double least) {
-    for (int p = 2; p <= 4; p++)
+// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+static void kbi_look_for_turns(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->by_clock;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
+    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
+    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    if (!kbi_finite(bias)) bias = 0;
+    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
         for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 };
-            for (int i = 0; i < n; i++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+            for (int i = 0; i < KBI_TURNS; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least) return p;
+                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                             "one launch in %d takes another time than the others, again and again", p);
         }
-    return 0;
-}
-
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
-    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    int turn =
-        kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
-    if (turn)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "one launch in %d takes another time than the others, again and again", turn);
-}
-
-enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
-
-// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
-// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
-    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
-    int n = runs / 2, settling = n;
-    for (int i = 0; i < runs; i++) {
-        double each[KBI_TRIALS];
-        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
-        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
-    }
-    double steady = kbi_median_of(mean + n, n, scratch);
-    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
-    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
-    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
-    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
-    return settling;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11699,7 +10488,26 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     return left > 0 && kbi_precision_of(run->m.samples, n) * (left + bias) / left <= r->precision;
 }
 
-// --- units ---
+// --- phases ---
+
+// For profilers: the case, and the phase that it enters. Copies of a case are not shown.
+static void kbi_phase_show(kbi_run* run) {
+    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+                                         "compare", "prove", "look inside", NULL };
+    if (run->place.stand_in || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
+}
+
+static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
+    run->call.phase = phase;
+    kbi_phase_show(run);
+    run->call.phase_began = run->call.window.begin = kbi_now();
+    if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
+    if (phase != KBI_PHASE_SAMPLE) return;
+    run->sampling.load = kbi_load_now("/proc");
+    kbi_note_clock(run, kbi_clock_mhz(run));
+}
 
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
@@ -11716,58 +10524,32 @@ static void kbi_warm_begin(kbi_run* run) {
         kb_note(&run->kb, "not audited: cannot be captured");
 }
 
-// For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
-static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",
-                                         "turns", "compare", "prove",   "look inside" };
-    if (run->place.stand_in) return;
-    if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
-    kbi_nvtx_end(&run->call.shown);
-    if (run->call.phase < KBI_PHASE_DONE) run->call.shown = kbi_nvtx_begin(names[run->call.phase], "phase");
-}
-
-static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
-    run->call.phase = phase;
-    kbi_phase_show(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
-    if (phase != KBI_PHASE_SAMPLE) return;
-    run->sampling.load = kbi_load_now("/proc");
-    kbi_note_clock(run, kbi_clock_mhz(run));
-}
-
 // Whether the block is captured once.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
     return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
 }
 
-// Whether it is run once more only to look whether the device goes on behind it.
-static bool kbi_wants_look(const kbi_run* run) {
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool inspected = run->work.verdict && run->work.verdict->known;
-    return run->backend->capture.begin && !run->work.host && !waits && !inspected && !run->place.stand_in;
-}
-
-// What the inspection has found decides, before the block is run here.
-static void kbi_stop_condemned(kbi_run* run) {
+// What the inspection of this block's calls found; NULL: there was none.
+static const kbi_verdict* kbi_findings(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
-    if (known && v->flag >= 0) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
+    return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block is run for the audit; one that capture refuses is not captured.
+// Whether the block is run for the audit; one that capture refuses is not captured. One that is neither captured nor
+// inspected runs once more to show whether the device goes on behind it.
 static bool kbi_audit_begins(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (known && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
-    if (known && !v->captures && kbi_wants_audit(run)) {
+    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
-    return kbi_wants_audit(run) || kbi_wants_look(run);
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
@@ -11791,33 +10573,27 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
+// --- which unit comes next; KBI_NO_UNIT: look again ---
+
+// Runs a unit of a timer that needs no block, or says which unit the block runs for.
+static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
+    if (!run->sampling.timer->alone) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
     run->sampling.timer->alone(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
+    return KBI_NO_UNIT;
 }
 
-// Rests until the conductor lets it go on. false: the body has to return, and to be called again.
+// Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
     run->place.resting = !run->place.fiber;
     if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
     return !run->place.resting;
 }
 
-// At the end of its slot a run rests until it is given another, or told that it is enough.
-static bool kbi_slot_is_full(const kbi_run* run) {
-    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
-    return run->place.order == KBI_SLOT && full && !run->sampling.open;
-}
-
-static bool kbi_wants_sample(kbi_run* run) {
-    if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    return run->place.order != KBI_FINISH;
-}
-
-// Warm-up, but first what the conductor wants. KBI_NO_UNIT: look again.
+// Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
@@ -11827,27 +10603,27 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-    else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_WARM);
     else
-        return KBI_WARM;
+        return kbi_timed_unit(run, KBI_WARM);
     return KBI_NO_UNIT;
 }
 
+// At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    if (kbi_slot_is_full(run) && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!run->sampling.open && !kbi_wants_sample(run)) {
-        if (run->place.order == KBI_BY_ITSELF) { // now: the clock falls, and throttling ends, when the device idles
-            kbi_note_clock(run, kbi_clock_mhz(run));
-            kbi_sense(run);
-            kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
-        }
-        kbi_look_for_shrinking(run);
-        kbi_phase_enter(run, KBI_PHASE_TURNS);
-    } else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_SAMPLE);
-    else
-        return KBI_SAMPLE;
+    const kbi_place* place = &run->place;
+    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
+    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began))
+                            : place->order == KBI_FINISH))
+        return kbi_timed_unit(run, KBI_SAMPLE);
+    if (alone) { // now: the clock falls, and throttling ends, when the device idles
+        kbi_note_clock(run, kbi_clock_mhz(run));
+        kbi_sense(run);
+        kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
+    }
+    kbi_look_for_shrinking(run);
+    kbi_phase_enter(run, KBI_PHASE_TURNS);
     return KBI_NO_UNIT;
 }
 
@@ -11873,43 +10649,36 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Whether what later launches submit can be held against the audit: several in a row, so that none hides that works
-// every second time.
-static bool kbi_compares(const kbi_run* run) {
-    return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
-}
-
-// A function that gives back new memory at each call gave some behind the samples that nothing was run to fill.
-static bool kbi_left_unrun(const kbi_run* run) { return run->work.called && run->alike.compared > 0; }
-
 static kbi_phase kbi_after_audit(const kbi_run* run) {
     return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
 }
 
-// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
+// The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
     while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
             if (run->work.again || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
-            else if (!kbi_failed(run))
+            else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE:
-            if (kbi_compares(run) && run->alike.compared++ < KBI_COMPARISONS)
+        case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
+            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
                 kbi_phase_enter(run, KBI_PHASE_PROVE);
             break;
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            if (kbi_put_back(run) || kbi_left_unrun(run)) unit = KBI_PROVED;
+            // a function that gives back new memory at each call gave some when nothing was run to fill it
+            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
             break;
         case KBI_PHASE_INSIDE:
             if (kbi_inside_wants(run))
@@ -11922,18 +10691,21 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
     return unit;
 }
 
+// --- a unit begins, and ends ---
+
 static void kbi_mark(kbi_run* run, bool begin) {
     if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
     if (run->call.looks && !begin) run->call.looks--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
+    const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
     run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
-        kbi_stop_condemned(run);
+        if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
         kbi_inspect_first(run, true);
         kbi_mark(run, true);
         return kbi_failed(run) ? 0 : 1;
@@ -11954,23 +10726,23 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
                  called);
-    if (unit == KBI_CHECKED) {
+    switch (unit) {
+    case KBI_CHECKED:
         kbi_mark(run, false);
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
-    } else if (unit == KBI_AUDITED) {
+        break;
+    case KBI_AUDITED:
         run->backend->capture.end(run);
         if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
-    } else if (unit == KBI_COMPARED) {
-        run->backend->capture.compare(run);
-    } else if (unit == KBI_PROVED) {
-        kbi_stop_on_error(run, "in the last run of the timed block");
-    } else if (unit == KBI_INSIDE) {
-        kbi_inside_end(run);
-    } else if (unit != KBI_CAPTURED) {
-        run->sampling.timer->end(run);
+        break;
+    case KBI_COMPARED: run->backend->capture.compare(run); break;
+    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_CAPTURED: break;
+    default: run->sampling.timer->end(run);
     }
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
@@ -11980,7 +10752,7 @@ static void kbi_unit_end(kbi_run* run) {
 static bool kbi_can_run(kbi_run* run, bool host) {
     if (run->m.status != KB_OK) return false;
     run->work.host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend->stands_in) return true;
+    if (host || run->backend->gpu || !KBI_CUDA) return true;
     kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
     return false;
 }
@@ -12017,8 +10789,8 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
 
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
-    if (run->m.status != KB_OK) return false;
-    if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    // left by break: kbi_body_ended says so
+    if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
     if (run->call.over || (run->call.looped && !run->call.sampled))
@@ -12027,7 +10799,6 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
     if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
@@ -12041,25 +10812,17 @@ void kbi_leave(kb_state* kb) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
+  >>calls     measure: the calls of a function that make a case: one that is checked, one that is measured.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What follows from a word, as what a library throws that finds no GPU, takes none away.
+// What follows from a skip or a failure, as what a library throws that finds no GPU, takes none away.
 void kbi_threw(kb_state* kb, const char* what) {
-    if (kb->run->m.status != KB_OK) return;
-    kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
-             what ? what : " that is no std::exception");
+    if (kb->run->m.status == KB_OK)
+        kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
+                 what ? what : " that is no std::exception");
 }
 
-static void kbi_call_guarded(kbi_run* run, kb_body body) {
-    const kb_build* build = run->of->entry->build;
-    if (build && build->call)
-        build->call(body, &run->kb);
-    else
-        body(&run->kb);
-}
-
-// Each call begins in the folder where the program was started, and with the process as the first one found it.
+// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
     if (!kbi_before.known) kbi_before_note();
     kbi_before_restore();
@@ -12080,19 +10843,21 @@ static void kbi_stray(void) {
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
 static void kbi_call_function(kbi_run* run) {
-    volatile pid_t here = getpid();
-    uintptr_t of = (uintptr_t)run->of;
-    if (run->of->desc) { // the process is somebody else's, with its own timers, folder and children
-        kbi_call_guarded(run, run->of->entry->body);
-        return;
-    }
-    kbi_call_clear();
+    const kb_entry* entry = run->of->entry;
+    const volatile pid_t here = getpid();
+    const uintptr_t of = (uintptr_t)run->of;
+    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    if (own) kbi_call_clear();
     kbi_lab.running = of;
-    if (!kbi_lab.strays) {
+    if (own && !kbi_lab.strays) {
         void* p = mmap(NULL, sizeof *kbi_lab.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) kbi_lab.strays = (volatile uintptr_t*)p;
     }
-    kbi_call_guarded(run, run->of->entry->body);
+    if (entry->build && entry->build->call)
+        entry->build->call(entry->body, &run->kb);
+    else
+        entry->body(&run->kb);
+    if (!own) return;
     if (getpid() != here) kbi_stray();
     if (!kbi_lab.strays || *kbi_lab.strays != of) return;
     *kbi_lab.strays = 0;
@@ -12100,13 +10865,11 @@ static void kbi_call_function(kbi_run* run) {
 }
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
-    run->call.phase = first;
-    run->call.last = last;
-    run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
-    run->call.reset = false;
+    const kbi_body_call before = run->call;
+    memset(&run->call, 0, sizeof run->call);
+    run->call.phase = first, run->call.last = last;
+    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
     run->sampling.batch = 1;
-    run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
     if (run->call.fresh) return; // in the memory of the call before
@@ -12123,18 +10886,6 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Of the blocks before last in the list; NULL: of all.
-static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
-    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
-        return;
-    }
-}
-
 // Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
 // far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
 // nothing of the data.
@@ -12145,8 +10896,8 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
-            b->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            kbi_home(run->backend, block->place)
+                ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
             any = true;
@@ -12154,18 +10905,26 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
+// What is left to say when the function has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
+    const kbi_backend* b = run->backend;
+    const bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
-    if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
-    kbi_nvtx_end(&run->call.shown);
+    if (in_flight && b->timing.abandon) b->timing.abandon();
+    if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
-    kbi_stop_if_broken(run);
+    const char* broken = b->timing.broken ? b->timing.broken() : NULL;
+    if (broken) { // the cause of what else went wrong in this case; each one after it would fail
+        kbi_raise(run, KB_FLAG_CUDA_ERROR);
+        kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+        kbi_give_word(run, KB_FAILED);
+    }
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
@@ -12175,36 +10934,47 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run, NULL);
-    bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
-    if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
-    if (!lost && run->work.graph) run->backend->capture.forget(run);
+    if (!lost) {
+        kbi_check_guards(run);
+        if (first && kbi_all_constant(run)) run->m.constant = 1;
+        if (run->work.graph) b->capture.forget(run);
+    }
     run->memory.keeps = keeps;
     if (keeps)
         kbi_memory_keep(run);
     else
-        kbi_memory_free(run->backend, &run->memory, lost);
-    int64_t left = kbi_free_bytes(run->backend);
+        kbi_memory_free(b, &run->memory, lost);
+    int64_t left = kbi_free_bytes(b);
     if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
 
-static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe) {
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe,
+                         const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b;
-    run->machine = machine;
-    run->recipe = recipe;
-    run->work.expect = recipe->expect;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
     run->began = kbi_now();
     kbi_lab.kept = kbi_lab.lost = 0;
+    run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
     run->kb.seed = recipe->seed;
-    run->kb.run = run;
+    run->kb.operation = c->entry->operation, run->kb.implementation = c->entry->implementation;
+    run->kb.direction = c->direction;
+    run->kb.dtype = c->dtype;
+    run->kb.user = c->entry->user;
+    const kb_build* build = kbi_build_of(c->entry);
+    run->m.debug_build = !build->optimised || build->instruments || kbi_instruments_here();
+    if (!c->desc) return;
+    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
+    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
+    if (c->desc->items > 0) run->m.items = c->desc->items;
 }
 
 static void kbi_run_finish(kbi_run* run) {
@@ -12214,25 +10984,15 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
-    kbi_nvtx_end(&run->range);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     kbi_want_roofs(run);
 }
 
-static void kbi_run_case(kbi_run* run, const kbi_case* c) {
-    run->of = c;
-    run->kb.operation = c->entry->operation;
-    run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
-    run->work.called = c->entry->returns;
-    run->m.debug_build = kbi_debug_build(c->entry);
-    if (!c->desc) return;
-    run->work.expect = c->desc->expect;
-    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
-    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
-    if (c->desc->items > 0) run->m.items = c->desc->items;
+static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
+    kbi_body_begins(run, first, last);
+    kbi_call_function(run);
+    kbi_body_ended(run);
 }
 
 // --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
@@ -12246,9 +11006,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
     run->call.fresh = false;
     run->kb.seed = run->recipe->seed;
     run->work = work;
@@ -12260,13 +11018,11 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
 // if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
-        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-        kbi_call_function(run);
-        kbi_body_ended(run);
+        kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
@@ -12288,10 +11044,8 @@ static void kbi_measure_call(kbi_run* run) {
 // A call of its own for those who look into the block, and time nothing: to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
 
@@ -12435,7 +11189,7 @@ static bool kbi_checks_now(kbi_run* run) {
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_proven(run);
+    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
     return passed;
@@ -12463,7 +11217,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
     bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_stale(run))
+    if (!c.passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
     else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
@@ -12498,7 +11252,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_stale(run))
+    if (!passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
                  text);
     else if (!passed)
@@ -12555,30 +11309,27 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its body suspended
+typedef struct kbi_arm { // a case of the group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
     struct kbi_arm* replicas; // --rotate
     int n_replicas;
-    bool over;                   // failed, or its body has returned
+    bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline
-    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
-    int n, rounds;
-    int settling; // runs of the block that settle it in its slot
-    kbi_stage* stage;
+    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;             // without the control; with it, if there is one
+    int rounds;
+    int settling; // runs of the block at the begin of a slot that are no samples
+    bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
 } kbi_contest;
-
-static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
-static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -12588,13 +11339,24 @@ static void kbi_arm_main(void* p) {
 
 // Lets an arm go on until it rests again or is over.
 static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
-    c->sink->enter(c->sink->to, a->index);
+    kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
     kbi_lab.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
         kbi_arm_main(a);
+}
+
+// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
+static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+    const kbi_run* run = &first->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    a->run.work.verdict = run->work.verdict;
+    a->run.sink = run->sink, a->run.index = -1;
+    a->run.place.stand_in = true;
+    a->index = first->index;
 }
 
 // --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
@@ -12609,56 +11371,40 @@ static int kbi_copies_planned(const kbi_run* run) {
     return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
 }
 
-// The next copy goes to its place on the stage; it has none where the second call allocates otherwise than the first.
-static void kbi_copy_place(kbi_arm* a, kbi_memory* copy, int which) {
-    kbi_memory* first = &a->run.memory;
-    if (!first->stage) return;
-    first->strayed |= which >= first->copies;
-    if (which >= first->copies) return;
-    copy->first = first;
-    copy->stage = first->stage;
-    copy->most = first->most;
-    copy->at = (size_t)which * first->stage->stride;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
-    int64_t bytes = a->run.memory.device, n = kbi_copies_of(&a->run, bytes);
+    kbi_memory* first = &a->run.memory;
+    int64_t n = kbi_copies_of(&a->run, first->device);
     // on a stage they are in what was allocated
-    int64_t room = a->run.memory.stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
-    if (n < 2 || n > KBI_REPLICAS || n * bytes > room) {
-        if (n < 2)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
-        else if (n > KBI_REPLICAS)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                     "it takes %lld copies of this data to exceed L2 twice; at most %d rotate", (long long)n,
-                     KBI_REPLICAS);
-        else
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice",
-                     (long long)n);
-        return;
-    }
+    if (n < 2)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+    else if (n > KBI_REPLICAS || n * first->device > room)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+                 (long long)n, KBI_REPLICAS);
+    if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
-    memset(a->replicas, 0, sizeof(kbi_arm) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[i];
-        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.recipe);
-        kbi_run_case(&copy->run, a->run.of);
-        copy->run.work.verdict = a->run.work.verdict;
-        kbi_copy_place(a, &copy->run.memory, i + 1);
-        copy->index = a->index;
+        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_memory* memory = &copy->run.memory;
+        kbi_arm_again(copy, a);
+        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->strayed = true;
+        } else if (first->stage) {
+            memory->first = first, memory->stage = first->stage, memory->most = first->most;
+            memory->at = (size_t)(i + 1) * first->stage->stride;
+        }
         copy->run.place.order = KBI_HOLD;
-        copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
-            return;
-        }
-        a->n_replicas++;
-        kbi_go_on(c, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        if (copy->over)
+            kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
+        else
+            kbi_go_on(c, copy);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
@@ -12679,7 +11425,28 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    kbi_place* place = &a->run.place;
+    bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
+    place->in_turn = c->n > 1 || many;
+    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
+    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (!many || a->over) return;
+    kbi_arm_replicate(c, a);
+    kbi_arm_capture(c, a);
+    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    kbi_go_on(c, a);
+}
+
+static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+    a->run.place.order = KBI_FINISH;
+    if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
         a->replicas[i].run.place.order = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
@@ -12689,6 +11456,7 @@ static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
     KBENCH_FREE(a->replicas);
     a->replicas = NULL;
     a->n_replicas = 0;
+    kbi_fiber_free(&a->fiber);
 }
 
 // A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
@@ -12696,14 +11464,13 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
-                                        ? 1
-                                        : 8); // launches are a slot by themselves
+    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
+    a->run.place.slot_end = from + (one ? 1 : 8);
     if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
     if (a->run.place.slot_end == from) return NAN;
     a->run.place.settling = c->settling;
     kbi_go_on(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
+    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
     memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
@@ -12727,9 +11494,9 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 static double kbi_contest_width(const kbi_contest* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 1; i < kbi_contest_slots(c); i++) {
+    for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = kbi_contest_arm(c, i);
+        const kbi_arm* a = c->arms[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -12741,88 +11508,43 @@ static double kbi_contest_width(const kbi_contest* c) {
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true;
-    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
-        c->arms[i]->run.sampling.next_look = c->rounds % 8 ? INT64_MAX : 0;
-    for (int i = 0; i < c->n; i++)
+    bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
+    for (int i = 0; i < c->n; i++) {
+        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+    }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
     if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
     if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-// Slots of so many runs for one of the contest, each after somebody else. false: the device is lost.
-static bool kbi_slots_try(kbi_contest* c, int which, int runs, double ns[KBI_TRIALS][KBI_TRIAL_LONG]) {
-    int slots = kbi_contest_slots(c);
-    kbi_arm* a = kbi_contest_arm(c, which);
-    for (int t = 0; t < KBI_TRIALS && !a->over; t++) {
-        kbi_arm* other = kbi_contest_arm(c, (which + 1 + t % (slots - 1)) % slots);
-        for (int k = 0; k < 2; k++) {
-            kbi_arm* now = k ? a : other;
-            if (now->over) continue;
-            now->run.place.slot_end = now->run.m.n;
-            now->run.place.settling = k ? runs : 1;
-            now->run.place.settled = k ? ns[t] : NULL;
-            kbi_go_on(c, now);
-            now->run.place.settled = NULL;
-            if (kbi_lost(&now->run)) return false;
-        }
-    }
-    return true;
-}
-
-// Tries slots before any counts. false: the device is lost.
-static bool kbi_contest_settle(kbi_contest* c) {
-    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
-    int slots = kbi_contest_slots(c), settling = 1;
-    bool slow = false, steady = false;
-    for (int i = 0; i < c->n; i++) {
-        slow |= c->arms[i]->run.work.estimate_ns > 500000;
-        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
-    }
-    c->settling = 0;
-    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
-    for (int i = 0; i < slots && !slow; i++) {
-        kbi_arm* a = kbi_contest_arm(c, i);
-        bool ends = true;
-        int its = 0;
-        for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG; runs *= 2) { // once more, where they may not be all
-            if (!kbi_slots_try(c, i, runs, ns)) return false;
-            its = a->over ? 0 : kbi_settling_of(ns, runs, &ends);
-            if (its < runs / 2) break;
-        }
-        settling = KBI_MAX(settling, its);
-        if (!a->over && !ends) // of the baseline's equal the baseline says it
-            kb_note(&c->arms[i < c->n ? i : 0]->run.kb,
-                    "after %d runs of a turn, which do not count, it still changes", its);
-    }
-    c->settling = settling;
-    return true;
-}
-
-static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
-    int64_t began = kbi_now() - kbi_lab.stood;
-    for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
-        int live = 0;
-        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
-        for (int k = 0; k < slots; k++) {
-            kbi_arm* a = kbi_contest_arm(c, order[k]);
-            a->ns[c->rounds] = kbi_slot(c, a);
-            if (kbi_lost(&a->run)) return;
-        }
-        c->rounds++;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        if (!live || kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9)) return;
-    }
-}
-
 static void kbi_contest_rounds(kbi_contest* c) {
-    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
-    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
+    int order[KBI_SLOTS], live = c->n;
+    bool lost = false, enough = false;
+    c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
+    for (int i = 0; i < c->n; i++) {
+        const kbi_run* run = &c->arms[i]->run;
+        if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
+        if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
+    }
+    int64_t began = kbi_now() - kbi_lab.stood;
+    while (live && !lost && !enough) {
+        kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
+        for (int k = 0; k < c->slots && !lost; k++) {
+            kbi_arm* a = c->arms[order[k]];
+            a->ns[c->rounds] = kbi_slot(c, a);
+            lost = kbi_lost(&a->run);
+        }
+        if (lost) break;
+        c->rounds++;
+        live = 0;
+        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
+        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+    }
+    for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->arms[i]->run;
@@ -12837,57 +11559,34 @@ static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->equal) run->m.control_ns = kbi_copy_reals(c->equal->ns, c->rounds);
+    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
     // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
-    run->m.stage = c->stage != NULL && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
-    const kbi_recipe* r = c->recipe;
-    bool many = r->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    a->run.place.in_turn = c->n > 1 || many;
-    a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
-    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-    if (a->over)
-        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-    else
-        kbi_go_on(c, a);
-    if (many && !a->over) {
-        kbi_arm_replicate(c, a);
-        kbi_arm_capture(c, a);
-        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-        kbi_go_on(c, a);
-    }
-}
-
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
+// others stay where they are, since the process ends.
 static bool kbi_contest_run(kbi_contest* c) {
-    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < slots && good; i++) {
-        kbi_arm_start(c, kbi_contest_arm(c, i));
-        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
+    for (int i = 0; i < c->slots && good; i++) {
+        kbi_arm_start(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
-        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
-    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
-        kbi_arm* a = kbi_contest_arm(c, i);
-        a->run.place.order = KBI_FINISH;
-        if (kbi_lost(&a->run)) good = false;
-        if (!a->over && good) kbi_go_on(c, a);
-        if (good) kbi_arm_replicas_end(c, a), kbi_arm_keep_rounds(c, a), kbi_fiber_free(&a->fiber);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
+        kbi_arm_end(c, c->arms[i]);
+        kbi_arm_keep_rounds(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     return good;
 }
 
 static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
-    sink->result(sink->to, a->index, &a->run.m);
+    kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
 // What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
@@ -12895,11 +11594,11 @@ typedef struct kbi_room {
     int64_t device, host, largest; // bytes; of the largest stage
 } kbi_room;
 
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
+static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
     kbi_room r = { 0, 0, 0 };
     size_t largest = 0;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + equal; i++) {
+    for (int i = 0; i < n + control; i++) {
         const kbi_run* run = &arms[i % n]->run;
         int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
         int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
@@ -12917,64 +11616,46 @@ static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
     return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
 }
 
-// The baseline once more. It was checked; nobody asks it.
-static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
-    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-    const kbi_run* of = &baseline->run;
-    memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
-    kbi_run_case(&a->run, of->of);
-    a->run.work = of->work;
-    a->run.memory.most = of->memory.most;
-    a->run.memory.copies = of->memory.copies;
-    a->run.sink = of->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
-    a->index = baseline->index;
-    return a;
-}
-
-static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
-    kbi_stage stage;
-    kbi_memory* memories[KBI_SLOTS];
-    const kbi_backend* b = c->arms[0]->run.backend;
-    int n = kbi_contest_slots(c);
-    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
-    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
-    c->stage = staged ? &stage : NULL;
-    bool good = kbi_contest_run(c);
-    if (staged && good) kbi_stage_close(&stage, memories, n);
-    return good;
-}
-
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    bool equal = n > 1; // whoever says how many samples there are asks of each rival, and gets no less sure a verdict
+    const kbi_backend* b = arms[0]->run.backend;
+    int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, equal);
+    kbi_room room = kbi_room_of(arms, n, n > 1);
     int64_t device = room.device + room.largest;
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
+        kbi_stage stage;
+        kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.arms = arms + i;
-        c.n = together ? n : 1;
-        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
+        c.n = c.slots = together ? n : 1;
+        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
+        if (c.n > 1) {
+            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+            kbi_arm_again(control, arms[0]);
+            control->run.work = arms[0]->run.work;
+            control->run.memory.most = arms[0]->run.memory.most;
+            control->run.memory.copies = arms[0]->run.memory.copies;
+        }
         c.sink = sink;
         c.recipe = recipe;
-        good = kbi_contest_staged(&c, room.largest);
-        for (int j = 0; j < c.n; j++)
-            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
-        if (c.equal && good) kbi_measured_free(&c.equal->run.m), KBENCH_FREE(c.equal);
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
+        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
+        good = kbi_contest_run(&c);
+        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        for (int k = 0; k < c.n; k++)
+            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
     }
     return good;
 }
 
-// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
+// false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
@@ -12984,46 +11665,32 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (!wanted[i]) continue;
         kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
         memset(a, 0, sizeof *a);
-        kbi_run_init(&a->run, b, machine, recipe);
-        kbi_run_case(&a->run, &cases[first + i]);
+        kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
-        a->index = first + i;
-        a->run.sink = sink, a->run.index = a->index;
-        sink->enter(sink->to, a->index);
+        a->run.sink = sink, a->run.index = a->index = first + i;
+        kbi_tell(sink, KBI_ENTER, a->index, NULL);
+        if (recipe->inside) {
+            kbi_inside* in = kbi_inside_call(&a->run);
+            good = !kbi_lost(&a->run);
+            kbi_tell(sink, KBI_FOUND, a->index, in);
+            KBENCH_FREE(in);
+            kbi_measured_free(&a->run.m);
+            KBENCH_FREE(a);
+            continue;
+        }
         kbi_check_call(&a->run);
-        bool fine = a->run.m.status == KB_OK;
-        good = fine || !kbi_lost(&a->run);
-        if (fine)
+        if (a->run.m.status == KB_OK) {
             arms[count++] = a;
-        else
-            kbi_arm_result(a, sink), KBENCH_FREE(a);
+            continue;
+        }
+        good = !kbi_lost(&a->run);
+        kbi_arm_result(a, sink);
+        KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += 64) // as many at once
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), recipe, sink);
+    for (int i = 0; i < count && good; i += KBI_ARMS)
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
     KBENCH_FREE(arms);
-    return good;
-}
-
-// Looks into the marked cases, which have been measured and found right. false: as above.
-static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b,
-                             kbi_machine* machine, int first, int n, const char* wanted, const kbi_sink* sink) {
-    bool good = true;
-    for (int i = 0; i < n && good; i++) {
-        kbi_run* run = wanted[i] ? (kbi_run*)kbi_grow(NULL, sizeof *run) : NULL;
-        if (!run) continue;
-        kbi_run_init(run, b, machine, recipe);
-        kbi_run_case(run, &cases[first + i]);
-        if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
-        run->sink = sink, run->index = first + i;
-        sink->enter(sink->to, first + i);
-        kbi_inside* in = kbi_inside_call(run);
-        good = !kbi_lost(run);
-        sink->inside(sink->to, first + i, in);
-        KBENCH_FREE(in);
-        kbi_measured_free(&run->m);
-        KBENCH_FREE(run);
-    }
     return good;
 }
 
@@ -13047,11 +11714,6 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
-    r->processes = r->process_ms.n = n;
-}
-
 // The step of the timer around the median: as known, or the distance to the next different value. Above a tenth of the
 // median that is taken for a real distance.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
@@ -13062,49 +11724,38 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// How far the median moves, as a share of itself, when stragglers (beyond Tukey's outer fences) are left out.
-static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* kept) {
-    double reach = 3 * (s->p75 - s->p25);
-    int64_t n = 0;
-    for (int64_t i = 0; i < s->n; i++)
-        if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) kept[n++] = ms[i];
-    return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
-}
-
-// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
-static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
-    char mean[40], median[40], longest[40];
-    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
-    if (apart)
-        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
-                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
-    return apart;
-}
-
-// Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
-// what the halves differ.
-static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
-    double lo, hi, median = kbi_median_of(ms + s->n / 2, s->n - s->n / 2, scratch);
-    kbi_median_interval(ms + s->n / 2, s->n - s->n / 2, median, scratch, &lo, &hi);
-    double notable = KBI_STATS_NOTABLE * s->median;
-    return (s->median < lo && s->median < median - notable) || (s->median > hi && s->median > median + notable);
-}
-
 // A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
 // nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = kbi_stats_alloc(s->n);
-    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high;
+    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
     if (!scratch) return;
-    if (s->n >= KBI_STATS_MIN) {
-        double step = kbi_judge_step(s, m, ms) / s->median, stragglers = kbi_judge_stragglers(s, ms, scratch);
+    if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
+        double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
+        int64_t n = 0;
+        for (int64_t i = 0; i < s->n; i++)
+            if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) scratch[n++] = ms[i];
+        double moved = fabs(kbi_median_of(scratch, n, scratch) / s->median - 1);
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
-        kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, moved > KBI_STATS_NOTABLE && moved > said);
     }
-    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
-    kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
+    // the mean is another number than the median: over 10 % away, and outside the interval
+    if (s->n >= KBI_STATS_ENOUGH && fabs(s->mean - s->median) > KBI_MAX(0.1, said) * s->median) {
+        char mean[40], median[40], longest[40];
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, true);
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    }
+    if (!m->settled) { // whether the later half of the samples, by its own interval, has another median than all of them
+        const int64_t half = s->n / 2;
+        double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
+        kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
+        kbi_flag_set(r, KB_FLAG_UNSETTLED,
+                     (s->median < lo && s->median < later - notable) ||
+                         (s->median > hi && s->median > later + notable));
+    }
     KBENCH_FREE(scratch);
     // a tenth is worth its word even where the interval has grown to hold it
     kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
@@ -13122,6 +11773,13 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
 }
 
+// How far the bias may be off, in ms, goes into the interval. No time is less than 0, however wide the noise.
+static void kbi_judge_bias_error(kb_result* r, double sd) {
+    kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
+    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
+    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
+}
+
 // Median and the rest, in ms, of samples less the bias of their mode.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
@@ -13132,28 +11790,29 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
-    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
+    // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
+    static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
+    bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
+    bool no_work = empty && m->kept <= KBI_KEPT_CONSTANTS;
+    if (no_work || !usable || !(s.median > 0)) {
         r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = m->kept
-                         ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
-                           "advance; kb_keep(x) of an input, before the work, hides x from it"
-                         : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
+        r->message =
+            no_work && m->kept == KBI_KEPT_CONSTANTS
+                ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                  "advance; kb_keep(x) of an input, before the work, hides x from it"
+            : no_work
+                ? "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                  "removed the work; kb_keep(x) of its result keeps it"
+            : usable ? "nothing is left of the time but what reading the clock costs; time more work"
+                     : "the clock gave a time that is none";
         return;
     }
-    if (!usable || !(s.median > 0)) {
-        r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
-        r->message = usable ? "nothing is left of the time but what reading the clock costs; time more work"
-                            : "the clock gave a time that is none";
-        return;
-    }
-    kbi_sources from = { &s, NULL, NULL, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    kbi_judge_process_ms(r, &s.median, 1);
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
@@ -13169,65 +11828,48 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
                       "no longer than an empty %s: if that is too little for the work, the compiler did it in "
                       "advance; kb_keep(x) of an input, before the work, hides x from it",
                       m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
-    kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
+    kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
-}
-
-static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
-                            const char* roof) {
-    char is[40], reaches[40];
-    kbi_judge_say(r, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
-                  kbi_digits(most * 1e-9, 4, reaches), roof);
-    kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
-    r->status = KB_FAILED;
-}
-
-// More bytes a second than this machine was seen to move: an error where they cannot come from cache. What was written
-// last may still be in L2 when the launch ends, so as much did not need to move.
-static void kbi_judge_traffic(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double seconds) {
-    int which = kbi_traffic_roof(m->traffic);
-    double held = m->traffic == KB_READ ? 0 : (double)machine->l2;
-    if (m->core || !kbi_is(m->cache, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
-    for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
-        if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
-    double most = kbi_roof_known(&m->roofs, which);
-    if (most > 0 && (m->bytes - held) / seconds > kbi_roof_margin * most)
-        kbi_judge_above(r, "GB/s", "kb_bytes", m->bytes / seconds, most, kbi_roof_names[which]);
-}
-
-// The same of arithmetic, which no cache makes faster.
-static void kbi_judge_arithmetic(kb_result* r, const kbi_measured* m, kbi_meant meant, double rate) {
-    int best = meant.base;
-    for (int i = 0; i < KBI_ROOFS; i++)
-        if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[best]) best = i;
-    kbi_judge_above(r, "GFLOP/s", "kb_flops", rate, m->roofs.most[best], kbi_roof_names[best]);
-}
-
-// A clock that ends at its lowest, well below its highest, fell from burst to sustained while this ran.
-static void kbi_judge_regime(kb_result* r, const kbi_measured* m) {
-    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
-    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
-        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
-                      m->clock_high, m->sm_clock);
 }
 
 static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     double seconds = r->time_ms * 1e-3, bytes = kbi_finite(m->bytes) ? m->bytes : 0;
+    double flops = kbi_finite(m->flops) ? m->flops : 0, l2 = (double)machine->l2, most = 0;
     if (!(seconds > 0)) return;
     r->inference_speed = 1 / seconds;
     r->throughput_gbps = m->bytes / seconds * 1e-9;
     r->gflops = m->flops / seconds * 1e-9;
     r->items_per_second = m->items / seconds;
     if (m->queries) r->queries_per_second = r->items_per_second;
-    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF;
+    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF, above = KBI_NO_ROOF;
     kbi_meant meant = kbi_arithmetic_of(m);
-    double flops = kbi_finite(m->flops) ? m->flops : 0;
     if (flops > 0) computes = m->core ? meant.base : kbi_roof_over(&m->roofs, meant, flops / seconds);
-    if (computes == KBI_ABOVE_ALL) kbi_judge_arithmetic(r, m, meant, flops / seconds);
-    if (r->status == KB_OK) kbi_judge_traffic(r, m, machine, seconds);
-    if (r->status != KB_OK) return;
+    if (computes == KBI_ABOVE_ALL) { // more operations a second than this machine was seen to do: no cache does that
+        above = meant.base;
+        for (int i = 0; i < KBI_ROOFS; i++)
+            if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
+        most = m->roofs.most[above];
+    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
+        // More bytes a second than it was seen to move: an error where they cannot come from cache. What was written
+        // last may still be in L2 when the launch ends, so as much did not need to move.
+        int which = moves;
+        for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
+            if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
+        most = kbi_roof_known(&m->roofs, which);
+        double held = m->traffic == KB_READ ? 0 : l2;
+        if (most > 0 && (bytes - held) / seconds > kbi_roof_margin * most) above = which;
+    }
+    if (above >= 0) {
+        char is[40], reaches[40];
+        bool arithmetic = computes == KBI_ABOVE_ALL;
+        kbi_judge_say(r, "%s %s, where the machine reaches %s (%s)",
+                      kbi_digits((arithmetic ? flops : bytes) / seconds * 1e-9, 4, is),
+                      arithmetic ? "GFLOP/s by kb_flops" : "GB/s by kb_bytes", kbi_digits(most * 1e-9, 4, reaches),
+                      kbi_roof_names[above]);
+        kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
+        r->status = KB_FAILED;
+        return;
+    }
     double memory = kbi_roof_known(&m->roofs, moves), arithmetic = kbi_roof_known(&m->roofs, computes);
     if (arithmetic > 0 && m->roofs.most[computes] < 0 && flops / seconds > kbi_roof_margin * arithmetic)
         arithmetic = 0;
@@ -13263,19 +11905,14 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// What measuring found beside the times.
-static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
-    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
-    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
-    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
-    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
-    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
-}
-
-// Why a time is known so badly, as far as the system counted it.
+// Why a time is known so badly, as far as it can be told: a clock that ends at its lowest, well below its highest, fell
+// from burst to sustained; and a GPU does not wait for the host's processors.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
-    bool wall = kbi_is(m->timer, "wall"); // a GPU does not wait for the host's processors
-    if (!(r->flags >> KB_FLAG_NOISY & 1) || !wall) return;
+    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
+    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
+        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
+                      m->clock_high, m->sm_clock);
+    if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
         kbi_judge_say(r, "other programs had the processor for %.0f %% of the time, %lld times", m->cpu_waited,
                       (long long)KBI_MAX(m->preemptions, (int64_t)0));
@@ -13289,12 +11926,16 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
     r->flags = m->flags;
     r->verified = m->verified;
     r->max_error = m->max_error, r->tolerance = m->tolerance;
+    r->wall_ms = m->wall_ns * 1e-6;
     if (m->message[0]) r->message = kbi_arena_text(r->owned, m->message);
-    kbi_judge_facts(r, m);
+    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
+    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
+    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
+    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
+    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
     if (r->status == KB_OK) {
         kbi_judge_times(r, m);
         kbi_judge_rates(r, m, machine);
-        if (r->status == KB_OK) kbi_judge_regime(r, m);
         if (r->status == KB_OK) kbi_judge_noise(r, m);
         if (r->status == KB_OK) kbi_judge_cold(r, m, machine);
         kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
@@ -13306,18 +11947,6 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 /*---------------------------------------------------------------------------------------------------------------
   >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
 ---------------------------------------------------------------------------------------------------------------*/
-
-// What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
-static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
-                                 double* hi) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
-    int64_t n = 0; // rounds that both were in: with --iters one has all its samples before the other
-    for (int64_t r = 0; r < rounds; r++)
-        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
-    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
-    return exp(median);
-}
 
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
 // Where buffers lie decides up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums over
@@ -13331,7 +11960,7 @@ static const double kbi_code = 0.01;
 // --- several processes ---
 
 // The printed interval is to hold the median of 15 other processes. Beside the mean of those that were measured, that
-// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A contest is about
+// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A comparison is about
 // the true ratio, over all placements: nothing stands beside it.
 static const double kbi_beside = 0.10471975511965977;
 
@@ -13390,17 +12019,17 @@ static void kbi_pools_free(kbi_pools* pools) {
 // two gave a number, and one by itself says nothing of the others.
 static int kbi_judge_stands(kb_result* const* each, int processes) {
     double ms[KBI_PROCESSES];
-    int n = 0, at = 0;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_FAILED) return p;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_SKIPPED) return p;
+    int n = 0;
+    for (int status = KB_FAILED; status <= KB_SKIPPED; status++)
+        for (int p = 0; p < processes; p++)
+            if (each[p] && each[p]->status == (kb_status)status) return p;
     for (int p = 0; p < processes; p++)
         if (each[p]) ms[n++] = each[p]->time_ms;
     if (n < KBI_MIN(2, processes)) return -1;
     kbi_sort(ms, n);
-    while (!each[at] || !(each[at]->time_ms <= ms[(n - 1) / 2] && each[at]->time_ms >= ms[(n - 1) / 2])) at++;
-    return at;
+    for (int p = 0; p < processes; p++)
+        if (each[p] && each[p]->time_ms <= ms[(n - 1) / 2] && each[p]->time_ms >= ms[(n - 1) / 2]) return p;
+    return -1;
 }
 
 // What one process found wrong: whose word it is.
@@ -13413,7 +12042,8 @@ static void kbi_judge_blame(kb_result* r, int process, int processes) {
 // r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
 // the processes' medians, and a warning stands that most of them raise. FEW and NOISY speak of the interval, which is
 // another one: it needs no samples but the medians, and may be wide where each process's is not.
-static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_spread* s) {
+static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
+                            const kbi_spread* s) {
     double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
     int n = 0, raised[KB_FLAG_COUNT] = { 0 };
     r->wall_ms = 0;
@@ -13432,79 +12062,71 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
+    // a bias that nobody measured is off alike in all of them, so that none of what they differ by shows it
+    if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    kbi_judge_process_ms(r, ms, n);
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->processes = r->process_ms.n = n;
 }
 
-// A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
-static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
-    if (!m->bias_fitted && m->empty != KBI_NO_SHAPE) return;
-    kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
-}
-
-// --- contests ---
-
-typedef struct kbi_pair { // of two rivals in several processes: theirs over mine, where mine is -1 theirs once more
-    int theirs, mine, at; // its row among the pool's latest
-} kbi_pair;
+// --- comparisons ---
 
 typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
-    int n, processes, n_pairs;
+    int n, processes;
+    int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    kbi_pair* pairs;        // 2 n, of several processes
-    const kbi_pools* pools;
-    kbi_contest_end end;
+    // Of several processes, rows of log ratios among the latest of the pools, -1: none. [i]: the baseline over case i,
+    // [0]: over itself; [n + i]: case i over the fastest.
+    int* rows;
 } kbi_rivals;
 
 static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
 
-// The rounds of a measured case, less the bias of its mode; NULL without any.
-static const double* kbi_judge_rounds(const kbi_measured* m, bool control) {
-    return m && m->status == KB_OK && m->rounds > 0 ? control ? m->control_ns : m->round_ns : NULL;
+// The ratio of the times of two arms in the rounds that both were in, with its interval.
+static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
+                                 double* hi) {
+    double log_ratio[KBI_ROUNDS_LIMIT], median;
+    int64_t n = 0; // with --iters one has all its samples before the other
+    for (int64_t r = 0; r < rounds; r++)
+        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
+    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
+    *lo = exp(*lo), *hi = exp(*hi);
+    return exp(median);
 }
 
-static void kbi_judge_unbias(const kbi_measured* m) {
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0, *arrays[] = { m->round_ns, m->control_ns };
-    for (int k = 0; k < 2; k++)
-        for (int64_t i = 0; arrays[k] && i < m->rounds; i++)
-            if (kbi_finite(arrays[k][i])) arrays[k][i] = KBI_MAX(arrays[k][i] - bias, 1e-3);
-}
-
-// What the rounds of one process say of two; NAN where these were not measured together: a group of more than 64 is
-// several contests.
+// What the rounds of one process say of two (mine -1: the baseline and its A/A control); NAN where these were not
+// measured together: a group of more than 64 is several comparisons.
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
-    size_t a = (size_t)(process * c->n + theirs), b = mine < 0 ? a : (size_t)(process * c->n + mine);
-    const double *x = kbi_judge_rounds(c->m[a], false), *y = kbi_judge_rounds(c->m[b], mine < 0);
+    const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
     *lo = *hi = (double)NAN;
-    if (!x || !y || c->m[a]->rounds != c->m[b]->rounds || c->m[a]->contest != c->m[b]->contest) return (double)NAN;
-    return kbi_judge_ratio_of(x, y, c->m[a]->rounds, alpha, lo, hi);
+    if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (mine < 0 && !a->control_ns) ||
+        a->rounds != b->rounds || a->contest != b->contest)
+        return (double)NAN;
+    return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
 }
 
-// What all processes say: of one its rounds, of several the t interval of their log ratios.
-static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    if (c->processes == 1) return kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+// What all processes say: of one its rounds, of several the t interval of their log ratios. As surely as the biases are
+// known that were taken off, which no repetition shows. Launches of one shape have the same, whatever it is: then it
+// says little of their ratio.
+static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
+                                   double* lo, double* hi) {
+    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
+    double ratio = (double)NAN;
     *lo = *hi = (double)NAN;
-    for (const kbi_pair* p = c->pairs; p < c->pairs + c->n_pairs; p++) {
-        bool turned = p->theirs == mine && p->mine == theirs;
-        if (!turned && (p->theirs != theirs || p->mine != mine)) continue;
-        const kbi_spread* s = (mine < 0 ? c->pools->equals.spread : c->pools->ratios.spread) + p->at;
+    if (c->processes == 1) {
+        ratio = kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+    } else {
+        bool turned = mine == 0; // the row has the baseline over the other
+        int row = c->rows[mine < 0 || turned ? theirs : theirs == 0 ? mine : c->n + theirs];
+        const kbi_spread* s = (mine < 0 ? pools->equals.spread : pools->ratios.spread) + row;
+        if (row < 0) return ratio;
         double mean = turned ? -s->mean : s->mean, reach = kbi_spread_reach(s, alpha, 0);
         *lo = exp(mean - reach), *hi = exp(mean + reach);
-        return exp(mean);
+        ratio = exp(mean);
     }
-    return (double)NAN;
-}
-
-// And as surely as the biases are known that were taken off, which no repetition shows. Launches of one shape have the
-// same, whatever it is: then it says little of their ratio.
-static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
-    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
     if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
         hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
@@ -13514,125 +12136,128 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
     return ratio;
 }
 
-// The ratio of two that one process measured one after another: of their medians. NAN where one has none.
-static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs, int mine) {
-    double ns[2];
-    for (int k = 0; k < 2; k++) {
-        size_t at = (size_t)(process * c->n + (k ? mine : theirs));
-        const kbi_measured* m = c->m[at];
-        if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
-        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-        ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
-        KBENCH_FREE(scratch);
-    }
-    return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
-}
-
-// The shorter of two says how far their ratio scatters.
-static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int mine) {
+// Adds what each process says of two to a pool. Where a process measured them one after another, that is the ratio of
+// their medians. The shorter of the two says how far their ratio scatters.
+static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi);
-        if (!kbi_finite(ratio) && mine >= 0) ratio = kbi_judge_ratio_apart(c, p, theirs, mine);
+        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi), ns[2] = { NAN, NAN };
+        for (int k = 0; k < 2 && !kbi_finite(ratio) && mine >= 0; k++) {
+            const kbi_measured* m = c->m[p * c->n + (k ? mine : theirs)];
+            if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
+            double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+            ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+            KBENCH_FREE(scratch);
+        }
+        if (ns[0] > 0 && ns[1] > 0) ratio = ns[0] / ns[1];
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    if (!n) return;
-    kbi_pair* pair = &c->pairs[c->n_pairs++];
-    pair->theirs = theirs, pair->mine = mine;
-    pair->at = kbi_pool_add(mine < 0 ? &pools->equals : &pools->ratios, c->processes, values, ms);
+    return n ? kbi_pool_add(pool, c->processes, values, ms) : -1;
+}
+
+// A group of n cases with results, of which the caller fills in m.
+static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int processes) {
+    size_t cells = (size_t)n * (size_t)processes;
+    memset(c, 0, sizeof *c);
+    c->results = results;
+    c->n = n;
+    c->processes = processes;
+    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (cells + 1));
+    c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
 }
 
 // Who is fastest; and of several processes the log ratios that will be asked for: those to the baseline, and to the
-// fastest. The pools are to be settled when all groups of a lap have given theirs.
-static void kbi_rivals_open(kbi_rivals* c, kbi_pools* pools) {
+// fastest. The pools are to be settled when all groups of a batch have given theirs.
+static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
-    for (int k = 0; k < c->n * c->processes; k++)
-        if (c->m[k] && c->m[k]->status == KB_OK) kbi_judge_unbias(c->m[k]);
-    c->pools = pools;
-    c->end.fastest = -1;
-    c->end.certain = false;
+    for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
+        const kbi_measured* m = c->m[k];
+        double bias = m && isfinite(m->bias_ns) ? m->bias_ns : 0;
+        for (int64_t i = 0; m && m->status == KB_OK && i < m->rounds; i++) {
+            if (kbi_finite(m->round_ns[i])) m->round_ns[i] = KBI_MAX(m->round_ns[i] - bias, 1e-3);
+            if (m->control_ns && kbi_finite(m->control_ns[i]))
+                m->control_ns[i] = KBI_MAX(m->control_ns[i] - bias, 1e-3);
+        }
+    }
+    c->fastest = -1;
     for (int i = 0; i < c->n; i++) {
+        c->rows[i] = c->rows[c->n + i] = -1;
         if (!kbi_judge_has_time(&c->results[i])) continue;
         timed++;
-        if (c->end.fastest < 0 || c->results[i].time_ms < c->results[c->end.fastest].time_ms) c->end.fastest = i;
+        if (c->fastest < 0 || c->results[i].time_ms < c->results[c->fastest].time_ms) c->fastest = i;
     }
-    if (timed < 2) c->end.fastest = -1;
-    int fastest = c->end.fastest;
-    if (c->processes == 1 || fastest < 0) return;
-    if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, -1);
-    for (int i = 1; i < c->n; i++) {
+    if (timed < 2) c->fastest = -1;
+    if (c->processes == 1 || c->fastest < 0) return;
+    for (int i = 0; i < c->n; i++) {
         if (!kbi_judge_has_time(&c->results[i])) continue;
-        if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, i);
-        if (fastest > 0 && i != fastest) kbi_rivals_pair(c, pools, i, fastest);
+        if (kbi_judge_has_time(&c->results[0]))
+            c->rows[i] = kbi_rivals_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : -1);
+        if (i && c->fastest > 0 && i != c->fastest)
+            c->rows[c->n + i] = kbi_rivals_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
-// Where they played on different memory that alone may make so much; over processes it varies, and the interval has it.
-static double kbi_judge_floor(const kbi_rivals* c, int i, int j, double noise) {
+// The verdict on an interval of the ratio of two. Where they ran on different memory that alone may make so much; over
+// processes it varies, and the interval has it. What differs is called so where it is known by how much equal ones do.
+static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
-    return shared || noise > kbi_apart ? noise : kbi_apart;
+    if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
+    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, *noise);
+    return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// What differs is called so where it is known by how much equal ones differ.
-static kb_verdict kbi_judge_verdict(double lo, double hi, double noise) {
-    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, noise);
-    return v == KB_EQUIVALENT || kbi_finite(noise) ? v : KB_UNRESOLVED;
-}
-
-// Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the times alone.
-static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
-    kb_result *base = &c->results[0], *r = &c->results[i];
-    double lo, hi, ratio = (double)NAN;
-    int arms = 2;
-    for (int p = 0; p < c->processes; p++)
-        if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
-    if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, 0, i, 0.05 / (arms - 1), &lo, &hi);
-    r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
-    if (!kbi_finite(ratio)) {
-        if (i > 0 && kbi_judge_has_time(base)) r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
-        return;
-    }
-    r->speedup_low = lo, r->speedup_high = hi;
-    r->noise_floor = kbi_judge_floor(c, 0, i, noise);
-    r->verdict = kbi_judge_verdict(lo, hi, r->noise_floor);
-    kbi_flag_set(r, KB_FLAG_PLACEMENT, r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
-}
-
-// Whether the fastest of a group is surely faster than each of the others.
-static bool kbi_judge_certain(const kbi_rivals* c, double noise) {
-    int fastest = c->end.fastest;
-    for (int i = 0; i < c->n && fastest >= 0; i++) {
-        double lo, hi;
-        if (i == fastest || c->results[i].status != KB_OK) continue;
-        double ratio = kbi_judge_ratio_over(c, i, fastest, 0.05 / KBI_MAX(c->n - 1, 1), &lo, &hi);
-        if (!kbi_finite(ratio)) return false;
-        if (kbi_judge_verdict(lo, hi, kbi_judge_floor(c, i, fastest, noise)) != KB_FASTER) return false;
-    }
-    return fastest >= 0;
-}
-
-// Speedup against the first of the group, and the rating against its best verified time.
-static void kbi_judge_group(kbi_rivals* c) {
+// Speedup against the first of the group, with its interval and verdict, from rounds that both were measured in, else
+// the ratio of the times alone; the rating against the group's best verified time; and who is fastest, perhaps surely.
+static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
+    kb_result* base = c->results;
+    bool certain = c->fastest >= 0;
     for (int i = 0; i < c->n; i++)
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
-    if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
+    if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
     // measured one after another no process has a control: then as much as memory and code make by where they lie
     if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
+        double ratio = (double)NAN, share = best / r->time_ms;
+        int arms = 2;
         if (!kbi_judge_has_time(r)) continue;
-        kbi_judge_speedup(c, i, noise);
-        double share = best / r->time_ms;
+        for (int p = 0; p < c->processes; p++)
+            if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
+        if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &lo, &hi);
+        r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
+        if (kbi_finite(ratio)) {
+            r->speedup_low = lo, r->speedup_high = hi;
+            r->noise_floor = noise;
+            r->verdict = kbi_judge_verdict(c, 0, i, lo, hi, &r->noise_floor);
+            kbi_flag_set(r, KB_FLAG_PLACEMENT,
+                         r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
+        } else if (i > 0 && kbi_judge_has_time(base)) {
+            r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
+        }
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
     }
-    c->end.certain = kbi_judge_certain(c, noise);
+    for (int i = 0; i < c->n && certain; i++) {
+        double beside = noise, alpha = 0.05 / KBI_MAX(c->n - 1, 1);
+        if (i == c->fastest || c->results[i].status != KB_OK) continue;
+        double ratio = kbi_judge_ratio_over(c, pools, i, c->fastest, alpha, &lo, &hi);
+        certain = kbi_finite(ratio) && kbi_judge_verdict(c, i, c->fastest, lo, hi, &beside) == KB_FASTER;
+    }
+    for (int i = 0; i < c->n && c->n > 1; i++) {
+        kb_result* r = &c->results[i];
+        r->baseline = kbi_arena_text(r->owned, base->implementation);
+        if (c->fastest < 0) continue;
+        r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
+        r->winner_certain = certain;
+    }
+    KBENCH_FREE(c->m);
+    KBENCH_FREE(c->rows);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13645,50 +12270,50 @@ static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
 }
 
-// Processors' worth of time that a control group, of either version, leaves its processes.
-static void kbi_cgroup_limit(const char* folder, double* least) {
-    char path[800], line[80];
-    double quota = 0, period = 0;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (!kbi_first_line(path, line, (int)sizeof line) || sscanf(line, "%lf %lf", &quota, &period) != 2) {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) quota = strtod(line, NULL);
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) period = strtod(line, NULL);
-    }
-    if (quota > 0 && period > 0 && !(quota / period >= *least)) *least = quota / period;
-}
-
-// Of the groups that this process is in, and all above them; NAN: none sets a limit.
+// Processors' worth of time that the control groups (version 2) of this process, and all above them, leave it; NAN: none
+// sets a limit.
 static double kbi_cpu_limit(const char* root) {
-    char path[300], line[400], folder[720];
-    double least = NAN;
+    char path[800], line[400];
+    double quota, period, least = NAN;
     snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
-    FILE* f = fopen(path, "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) { // "0::/path", "4:cpu,cpuacct:/path"
-        char *which = strchr(line, ':'), *at = which ? strchr(which + 1, ':') : NULL;
-        if (!at) continue;
-        *at++ = 0;
-        at[strcspn(at, "\n")] = 0;
-        if (which[1] && !kbi_lists(which + 1, "cpu")) continue;
-        for (char* slash = at; slash;) { // up to the root, which is ""
-            slash = strrchr(at, '/');
-            if (slash && !slash[1]) *slash = 0;
-            snprintf(folder, sizeof folder, "%.200s/sys/fs/cgroup%s%.400s", root, which[1] ? "/cpu" : "", at);
-            kbi_cgroup_limit(folder, &least);
-            if (slash) *slash = 0;
-        }
+    if (!kbi_first_line(path, line, (int)sizeof line) || strncmp(line, "0::/", 4) != 0) return NAN;
+    for (char* slash = line + 3; slash; *slash = 0) { // from "0::/outer/inner" to "0::"
+        char* group = line + 3;
+        char limit[80];
+        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, group);
+        bool said = kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2;
+        if (said && quota > 0 && period > 0 && !(quota / period >= least)) least = quota / period;
+        slash = strrchr(group, '/');
+        if (!slash) break;
     }
-    if (f) fclose(f);
     return least;
 }
 
-// What /proc/cpuinfo says of the first processor.
-static void kbi_facts_cpu(kbi_facts* f, const char* root) {
-    char path[300], line[4096], vendor[80] = "";
+// root is empty but for tests.
+static void kbi_facts_read(kbi_facts* f, const char* root) {
+    static const struct {
+        const char *name, *path, *value; // NULL: the file's first line, or of "always [madvise] never" the chosen one
+    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
+                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
+                  { "numa_nodes", "/sys/devices/system/node/online", NULL },
+                  { "numa_balancing", "/proc/sys/kernel/numa_balancing", NULL },
+                  { "smt", "/sys/devices/system/cpu/smt/active", NULL },
+                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL },
+                  { "container", "/.dockerenv", "docker" },
+                  { "container", "/run/.containerenv", "podman" } };
+    char path[400], line[4096], vendor[80] = "", number[40];
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < KBI_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
+        if (files[i].value && access(path, F_OK) == 0) kbi_fact(f, files[i].name, files[i].value);
+        if (files[i].value || !kbi_first_line(path, line, 256)) continue;
+        char* chosen = strchr(line, '[');
+        if (chosen) chosen[strcspn(chosen, "]")] = 0;
+        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+    }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
-    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') {
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // of the first processor
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
@@ -13701,34 +12326,8 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
     }
     if (file) fclose(file);
-}
-
-// root is empty but for tests.
-static void kbi_facts_read(kbi_facts* f, const char* root) {
-    static const struct {
-        const char *name, *path;
-    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space" },
-                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled" }, // "always [madvise] never"
-                  { "numa_nodes", "/sys/devices/system/node/online" },
-                  { "numa_balancing", "/proc/sys/kernel/numa_balancing" },
-                  { "smt", "/sys/devices/system/cpu/smt/active" },
-                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource" } };
-    char path[400], line[256], number[40];
-    memset(f, 0, sizeof *f);
-    for (int i = 0; i < KBI_COUNT(files); i++) {
-        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        char* chosen = strchr(line, '[');
-        if (chosen) chosen[strcspn(chosen, "]")] = 0;
-        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
-    }
-    kbi_facts_cpu(f, root);
     double limit = kbi_cpu_limit(root);
     if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
-    snprintf(path, sizeof path, "%.200s/.dockerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "docker");
-    snprintf(path, sizeof path, "%.200s/run/.containerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
 }
 
 // Before what the record says of it already.
@@ -13751,32 +12350,6 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 /*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_record_identity(kb_result* r, const kbi_case* c) {
-    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    kbi_sources from = { NULL, NULL, NULL, NULL, c };
-    kbi_result_take(r, &from);
-    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
-    if (c->entry->rung) r->rung = c->entry->rung;
-    if (c->place) r->place = c->place;
-    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
-    for (int i = 0; i < c->n_params; i++) {
-        const kb_param* p = &c->params[i];
-        params[r->params.n] = *p;
-        params[r->params.n].name = kbi_arena_text(r->owned, p->name);
-        params[r->params.n++].s = kbi_arena_text(r->owned, p->s);
-        if (p->type != KB_AXIS_INTS) continue;
-        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
-        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
-        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
-    }
-    if (c->direction) {
-        params[r->params.n].name = "dir";
-        params[r->params.n].type = KB_AXIS_STRINGS;
-        params[r->params.n++].s = r->direction;
-    }
-    r->params.of = params;
-}
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -13806,26 +12379,8 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
-    kbi_record_counters(r, m->counters, m->n_counters);
-    kbi_sources from = { NULL, m, NULL, NULL, NULL };
-    kbi_result_take(r, &from);
-    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
-    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->shared_buffers = m->rounds ? m->stage : -1;
-    if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
-        kbi_record_facts(r, &fitted);
-    }
-    if (m->n <= 0) return;
-    r->samples_retaken = m->retaken;
-    if (m->launches > 0) r->launches_per_sample = m->launches;
-}
-
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    kbi_sources from = { NULL, NULL, machine, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
@@ -13841,49 +12396,11 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         r->compute_capability = kbi_arena_text(r->owned, capability);
         r->driver = kbi_arena_text(r->owned, machine->driver);
         r->cuda = kbi_arena_text(r->owned, machine->cuda);
-    } else if (machine->why[0]) {
-        r->no_gpu = kbi_arena_text(r->owned, machine->why);
-    } else {
-        r->no_gpu = kbi_is(machine->backend, "script") ? "scripted"
-                    : KBI_CUDA                         ? "--device cpu"
-                                                       : "built without CUDA";
-    }
-}
-
-// Who was compared with whom, and who won: the same in all records of a group.
-static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
-    for (int i = 0; i < n && n > 1; i++) {
-        kb_result* r = &results[i];
-        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
-        if (end.fastest < 0) continue;
-        r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
-        r->winner_certain = end.certain;
-    }
-}
-
-// Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
-static bool kbi_is_commit(const char* s) {
-    size_t n = strspn(s, "0123456789abcdef");
-    return !s[n] && (n == 40 || n == 64);
-}
-
-// The commit that is checked out here or in a folder above, read from .git itself.
-static void kbi_session_commit(kbi_session* s) {
-    char path[512], line[256];
-    for (int up = 0; up < 20; up++) {
-        size_t n = 3 * (size_t)up, left = sizeof path - n;
-        for (int i = 0; i < up; i++) memcpy(path + 3 * i, "../", 3);
-        snprintf(path + n, left, ".git");
-        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
-        snprintf(path + n, left, ".git/HEAD");
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
-            snprintf(path + n, left, ".git/%.200s", line + 5);
-            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
-        }
-        if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
         return;
     }
+    r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
+                : KBI_CUDA      ? "--device cpu"
+                                : "built without CUDA";
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
@@ -13894,13 +12411,62 @@ static void kbi_show_build(char* text, size_t size, const kb_build* b) {
              instruments, b->cuda ? ", CUDA" : "");
 }
 
-// How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
-static void kbi_record_build(kb_result* r, const kb_entry* entry) {
+// Everything of a case but what was judged.
+static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
+    static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
+    kbi_result_take(r, KBI_OF_MEASURED, m);
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
+    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
+    if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->place) r->place = c->place;
+    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
+    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
+    for (int i = 0; i < c->n_params; i++) {
+        kb_param* p = &params[i];
+        *p = c->params[i];
+        p->name = kbi_arena_text(r->owned, p->name);
+        p->s = kbi_arena_text(r->owned, p->s);
+        if (p->type != KB_AXIS_INTS) continue;
+        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
+        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
+        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
+    }
+    memset(&params[c->n_params], 0, sizeof *params);
+    params[c->n_params].name = "dir";
+    params[c->n_params].type = KB_AXIS_STRINGS;
+    params[c->n_params].s = r->direction;
+    r->params.of = params;
+    r->params.n = c->n_params + (c->direction != NULL);
+    // how the file with the benchmark was compiled, and kbench itself where that was done otherwise
     char own[260], text[540];
     kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, 260, kbi_build_of(entry));
+    kbi_show_build(text, 260, kbi_build_of(c->entry));
     if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
     r->build = kbi_arena_text(r->owned, text);
+    // what was measured
+    kbi_record_counters(r, m->counters, m->n_counters);
+    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
+    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
+    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
+    r->shared_buffers = m->rounds ? m->stage : -1;
+    if (m->bias_fitted) kbi_record_facts(r, &fitted);
+    if (m->n > 0) r->samples_retaken = m->retaken;
+    if (m->n > 0 && m->launches > 0) r->launches_per_sample = m->launches;
+    kbi_record_machine(r, machine);
+}
+
+// What was found inside of it goes where the record lies. Then instruments judge it, and why something was not found is
+// said.
+static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
+    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->judge && i->on) i->judge(r, in, machine);
+    r->inside = in;
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
+    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
 KBI_SLOW_END
@@ -13913,29 +12479,6 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     return h;
 }
 KBI_SLOW_BEGIN
-
-// The program's file: /proc/self/exe, but for a program that is an argument of its loader (ld.so ./prog).
-static int kbi_open_image(void) {
-    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
-#ifdef __linux__
-    char line[4400];
-    unsigned long from, to, inode, at = getauxval(AT_PHDR);
-    struct stat about;
-    FILE* f = file < 0 ? NULL : fopen("/proc/self/maps", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        int path = 0;
-        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &inode, &path) < 3 || at < from || at >= to)
-            continue;
-        line[strcspn(line, "\n")] = 0;
-        if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
-        int image = kbi_open_input(line + path, false);
-        if (image >= 0) close(file), file = image;
-        break;
-    }
-    if (f) fclose(f);
-#endif
-    return file;
-}
 
 // Goes on with a hash by all bytes of a file, which is closed; false: errno says why they cannot be read.
 static bool kbi_hash_file(uint64_t* h, int file) {
@@ -13956,16 +12499,20 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read. That of an
-// interpreter says nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then
-// counts, too.
+// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read, or is the loader
+// of a program that is its argument. That of an interpreter says nothing of the program: KBENCH_SCRIPT in the
+// environment names the file that it runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static bool said;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
     if (known[0]) return known;
-    bool good = kbi_hash_file(&h, kbi_open_image());
+    char* path = realpath("/proc/self/exe", NULL);
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
+    free(path);
+    if (loader) errno = ENOEXEC;
+    bool good = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
     if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
     if (!said)
@@ -13973,6 +12520,24 @@ static const char* kbi_binary_hash(void) {
                  good ? "script" : "program", kbi_why_not_open(errno));
     said = true;
     return known;
+}
+
+// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of SHA-256.
+static void kbi_session_commit(kbi_session* s) {
+    char path[512], line[256], up[64] = "";
+    for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
+        snprintf(path, sizeof path, "%s.git", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
+        snprintf(path, sizeof path, "%s.git/HEAD", up);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
+            snprintf(path, sizeof path, "%s.git/%.200s", up, line + 5);
+            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
+        }
+        size_t n = strspn(line, "0123456789abcdef");
+        if (!line[n] && (n == 40 || n == 64)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
+        return;
+    }
 }
 
 static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
@@ -14000,335 +12565,12 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
 }
 
-// What was found inside of it, which lies where the record does, and why something was not.
-static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    r->inside = in;
-    kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
-    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
-}
-
-// Everything of a case but what was judged.
-static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_record_identity(r, c);
-    kbi_record_build(r, c->entry);
-    kbi_record_measured(r, m);
-    kbi_record_machine(r, machine);
-}
-
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    kbi_sources from = { NULL, NULL, NULL, s, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_RUN, s);
+    r->command = kbi_arena_text(r->owned, s->command);
     kbi_record_facts(r, &s->facts);
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>reader    record: files of records read back, whatever is in them.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
-
-KBI_SLOW_END
-// The same text twice is kept once: a run's records say much that is the same for all of them.
-static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
-    uint64_t key = kbi_hash(14695981039346656037u, s);
-    kbi_mapped* slot = kbi_map_find(&to->texts, key);
-    if (slot->key && strcmp((const char*)slot->at, s) == 0) return (const char*)slot->at;
-    const char* kept = kbi_arena_text_n(&to->arena, s, n);
-    if (!slot->key) kbi_map_take(&to->texts, slot, key, (intptr_t)kept);
-    return kept;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
-    kb_param list[KBI_READ_PARAMS];
-    int64_t n = 0;
-    int more;
-    r->at++;
-    for (; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        kb_param* p = &list[n];
-        kbi_scanned number;
-        if (n == KBI_READ_PARAMS)
-            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
-        memset(p, 0, sizeof *p);
-        if (!kbi_read_key(r)) return false;
-        p->name = kbi_records_text(r->to, r->token.s, r->token.n);
-        for (int64_t i = 0; i < n; i++)
-            if (kbi_is(list[i].name, p->name))
-                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
-        p->type = KB_AXIS_REALS;
-        p->r = NAN;
-        int c = kbi_peek(r);
-        if (c == '"') {
-            if (!kbi_read_text(r)) return false;
-            p->type = KB_AXIS_STRINGS;
-            p->s = kbi_records_text(r->to, r->token.s, r->token.n);
-        } else if (c == 'n') {
-            if (!kbi_read_word(r, "null")) return false;
-        } else {
-            if (!kbi_read_number(r, &number)) return false;
-            p->r = number.x;
-            bool minus_zero = number.x == 0 && 1 / number.x < 0;
-            if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
-        }
-    }
-    if (more < 0) return false;
-    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
-    out->n = n;
-    return true;
-}
-
-KBI_SLOW_END
-static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
-    int64_t n = 0;
-    int more;
-    kbi_scanned number;
-    r->at++;
-    for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (n == r->values_size) {
-            r->values_size = 2 * n + 64;
-            r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
-        }
-        number.x = NAN;
-        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
-        r->values[n] = number.x;
-    }
-    if (more < 0) return false;
-    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
-    out->n = n;
-    return true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
-    int more;
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (!kbi_read_text(r)) return false;
-        int f = 0;
-        while (f < KB_FLAG_COUNT && !kbi_is(kb_flag_name((kb_flag)f), r->token.s)) f++;
-        if (f < KB_FLAG_COUNT)
-            *out |= (uint64_t)1 << f;
-        else if (!r->strange)
-            kbi_warn("%s:%lld: this version knows no flag %.40s; such flags are left out", r->path,
-                     (long long)r->line, r->token.s),
-                r->strange = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_status(kbi_reader* r, kb_status* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int s = KB_OK; s <= KB_SKIPPED; s++)
-        if (kbi_is(kbi_status_name((kb_status)s), r->token.s)) return *out = (kb_status)s, true;
-    return kbi_reader_wrong(r, "status is ok, failed or skipped, not '%.40s'", r->token.s);
-}
-
-static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int v = KB_FASTER; v <= KB_UNRESOLVED; v++)
-        if (kbi_is(kbi_verdict_name((kb_verdict)v), r->token.s)) return *out = (kb_verdict)v, true;
-    return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
-}
-
-KBI_SLOW_END
-static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
-    kbi_scanned x;
-    if (!kbi_read_number(r, &x)) return false;
-    if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
-    if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
-    if (!x.fits || x.i == KB_NONE)
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
-    return *out = x.i, true;
-}
-
-// The value of a key into its field, which is cleared.
-static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char digits[] = "-0123456789";
-    static const struct {
-        const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
-                  { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
-    int c = kbi_peek(r);
-    kbi_scanned number;
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
-        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
-    case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
-    case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
-    case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
-    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
-    case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
-    case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
-    case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
-    case KBI_KIND_verdict: return kbi_read_verdict(r, (kbi_field_verdict*)field);
-    }
-    return false;
-}
-
-// A key's place in the table, -1: it is not there. Files have them in the table's order, so the next is tried first.
-static int kbi_read_key_place(const char* name, int next) {
-    if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (strcmp(kbi_keys[i].name, name) == 0) return i;
-    return -1;
-}
-
-// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
-static bool kbi_read_older(kbi_reader* r, kb_result* out) {
-    if (kbi_is(r->token.s, "stage_shared"))
-        return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
-    if (!kbi_is(r->token.s, "mode")) return kbi_read_any(r, 0);
-    const char* mode = NULL;
-    if (!kbi_read_field(r, kbi_key_named("cache"), &mode)) return false;
-    bool other = !mode || kbi_is(mode, "cupti") || kbi_is(mode, "wall");
-    if (!out->timer) out->timer = other ? mode : "events";
-    if (!out->cache && !other) out->cache = mode;
-    return true;
-}
-
-// Keys and values into what is there already.
-static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
-    bool seen[KBI_COUNT(kbi_keys)] = { false };
-    int at = -1, more;
-    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        if (!kbi_read_key(r)) return false;
-        int key = kbi_read_key_place(r->token.s, at + 1);
-        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
-        if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
-            return false;
-        if (key >= 0) seen[at = key] = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_record(kbi_reader* r, kb_result* out) {
-    *out = r->blank;
-    if (!kbi_read_keys(r, out)) return false;
-    if (!out->name || !out->operation)
-        return kbi_reader_wrong(
-            r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
-            out->name ? "operation" : "name");
-    if (out->schema > KBI_SCHEMA && !r->newer)
-        kbi_warn(
-            "%s:%lld: written by a later version (schema %lld, here %d): keys that this one does not know are left "
-            "out",
-            r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
-            r->newer = true;
-    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
-    return true;
-}
-KBI_SLOW_BEGIN
-
-// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
-// --jsonl of a run.
-static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
-    return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
-           memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
-}
-
-// A record behind the others, or in the place of an earlier one of the same measurement.
-static void kbi_records_add(kbi_records* to, const kb_result* r) {
-    char device[32];
-    snprintf(device, sizeof device, "|%lld|", (long long)r->device);
-    uint64_t key = kbi_hash(kbi_hash(kbi_hash(14695981039346656037u, r->run_id ? r->run_id : ""), device), r->name);
-    kbi_mapped* slot = kbi_map_find(&to->cases, key);
-    if (slot->key && r->run_id) {
-        kb_result* before = &to->of[slot->at];
-        if (kbi_is(before->run_id, r->run_id) && before->device == r->device && kbi_is(before->name, r->name)) {
-            if (kbi_same_measurement(before, r)) {
-                *before = *r;
-                to->replaced++;
-                return;
-            }
-            if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
-                         "compared in their order; rename one benchmark",
-                         r->run_id, r->name);
-        }
-    }
-    if (to->n == to->size) {
-        to->size = 2 * to->size + 64;
-        to->of = (kb_result*)kbi_grow(to->of, sizeof(kb_result) * (size_t)to->size);
-    }
-    if (!slot->key && r->run_id) kbi_map_take(&to->cases, slot, key, (intptr_t)to->n);
-    to->of[to->n++] = *r;
-}
-
-static void kbi_records_object(kbi_records* to, kbi_field_params* object) {
-    kb_param* all = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(object->n + 1));
-    for (int64_t i = 0; i < object->n; i++) {
-        all[i] = object->of[i];
-        all[i].name = kbi_records_text(to, all[i].name, strlen(all[i].name));
-        if (all[i].s) all[i].s = kbi_records_text(to, all[i].s, strlen(all[i].s));
-    }
-    object->of = all;
-}
-
-// A copy of a record that owns what it points to.
-static void kbi_records_keep(kbi_records* to, const kb_result* from) {
-    kb_result r = *from;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        char* field = (char*)&r + kbi_keys[i].offset;
-        kbi_field_text* text = (kbi_field_text*)field;
-        kbi_field_samples* samples = (kbi_field_samples*)field;
-        if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
-        if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
-        if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
-    }
-    r.owned = NULL;
-    if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
-    kbi_records_add(to, &r);
-}
-
-static void kbi_records_free(kbi_records* r) {
-    KBENCH_FREE(r->of);
-    KBENCH_FREE(r->texts.slots);
-    KBENCH_FREE(r->cases.slots);
-    kbi_arena_free(&r->arena);
-    memset(r, 0, sizeof *r);
-}
-
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s,
-                             size_t n) {
-    kbi_reader_text(r, s, n);
-    r->path = path;
-    r->line = line;
-    r->to = to;
-    kbi_result_clear(&r->blank);
-    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
-    r->blank.owned = NULL;
-}
-
-static void kbi_reader_end(kbi_reader* r) {
-    KBENCH_FREE(r->values);
-    kbi_text_free(&r->token);
-}
-
-// One line of a file, as a record that owns what it points to; false after an error message.
-static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
-    kbi_reader r;
-    kbi_records one;
-    memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one, s, n);
-    bool good = kbi_read_record(&r, out);
-    kbi_reader_end(&r);
-    if (good) {
-        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
-        *out->owned = one.arena;
-        memset(&one.arena, 0, sizeof one.arena);
-    }
-    kbi_records_free(&one);
-    return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14340,10 +12582,9 @@ typedef struct kbi_store {
     kbi_out array;
     kbi_lines lines;
     int64_t n;
-    unsigned failed; // bits: json, jsonl
-    bool keep;       // results of an earlier run are worth more than an empty array
+    bool json_failed, jsonl_failed;
+    bool keep; // results of an earlier run are worth more than an empty array
 } kbi_store;
-enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
 
 static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->array);
@@ -14358,7 +12599,7 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->array.file = s->lines.file = -1;
     if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
-    if ((!json || kbi_out_open(&s->array, "json", json, NULL, false)) &&
+    if ((!json || kbi_out_open(&s->array, "json", json, &kbi_array_mark, false)) &&
         (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
         return true;
     kbi_store_free(s);
@@ -14366,66 +12607,49 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
 }
 
 // Said once of each; what could not be written waits for the next record, and for the end of the run.
-static void kbi_store_trouble(kbi_store* s, unsigned which, const char* path) {
-    if (!(s->failed & which))
-        kbi_error("writing --%s %s failed: %s", which == KBI_JSON_FAILED ? "json" : "jsonl", path, strerror(errno));
-    s->failed |= which;
+static void kbi_store_trouble(bool* failed, const char* option, const char* path) {
+    if (!*failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
+    *failed = true;
 }
 
-// A record as it stands goes into the array.
-static void kbi_store_put(kbi_store* s, const char* record, size_t n) {
-    if (!s->json) return;
-    kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
-    kbi_put(&s->array.waiting, record, n);
-    if (!kbi_flush(s->array.file, &s->array.waiting, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
-}
-
-// Records that belong together are appended at once: a process that resumes the same file finds all of them or none.
-static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n) {
+// Records that belong together are appended at once: a process that reads the same file finds all of them or none.
+// appended false: the file of lines has them already.
+static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
     fflush(stdout);
     for (int64_t i = 0; i < n; i++) {
         record.n = 0;
         kbi_json_result(&record, &results[i]);
-        kbi_store_put(s, record.s, record.n);
-        if (!s->jsonl) continue;
-        kbi_put(&s->lines.waiting, record.s, record.n);
-        kbi_puts(&s->lines.waiting, "\n");
+        if (s->json) {
+            kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
+            kbi_put(&s->array.waiting, record.s, record.n);
+        }
+        if (s->jsonl && appended) {
+            kbi_put(&s->lines.waiting, record.s, record.n);
+            kbi_puts(&s->lines.waiting, "\n");
+        }
     }
-    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     kbi_text_free(&record);
+    if (s->array.file >= 0 && !kbi_flush(s->array.file, &s->array.waiting, 1000))
+        kbi_store_trouble(&s->json_failed, "json", s->json);
+    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
 // Writes what waits and ends the array; the old file stays as it is until the new one is complete.
 static bool kbi_store_close(kbi_store* s) {
-    bool nothing = s->keep && !s->n && s->json && s->array.temporary && access(s->array.target, F_OK) == 0;
-    unsigned before = s->failed;
-    s->failed = 0;
-    if (s->jsonl) {
-        bool good = kbi_lines_end(&s->lines, 5000);
-        if (good && before & KBI_JSONL_FAILED)
-            kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
-        else if (!good && errno && s->lines.waiting.n)
-            kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n,
-                      strerror(errno));
-        else if (!good && errno && !(before & KBI_JSONL_FAILED))
-            kbi_error("writing --jsonl %s failed: %s", s->jsonl, strerror(errno));
-        if (!good) s->failed |= KBI_JSONL_FAILED;
-    }
-    if (s->json && !nothing) {
+    bool nothing = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
+    bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || nothing;
+    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
+    if (!lines && errno)
+        kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n, strerror(errno));
+    if (!array) {
         kbi_puts(&s->array.waiting, s->n ? "\n]\n" : "[]\n");
-        bool good = kbi_out_end(&s->array, 5000);
-        if (!good && errno && before & KBI_JSON_FAILED)
-            kbi_error("--json %s could not be written in the end, either: %s", s->json, strerror(errno));
-        else if (!good && errno)
-            kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
-        else if (good && before & KBI_JSON_FAILED)
-            kbi_warn("--json: all of it could be written in the end");
-        if (!good) s->failed |= KBI_JSON_FAILED;
+        array = kbi_out_end(&s->array, 5000);
+        if (!array && errno) kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
     }
     kbi_store_free(s);
-    return !s->failed;
+    return lines && array;
 }
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
@@ -14436,7 +12660,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     for (int64_t i = 0; i < n; i++) {
         const char* name = results[i].name ? results[i].name : "";
         if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
-        kbi_store_add(&store, &results[i], 1);
+        kbi_store_add(&store, &results[i], 1, true);
     }
     kbi_set_free(&names);
     if (twice)
@@ -14448,62 +12672,51 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>columns   render: what render is told beside the records, and what stands in a column.
+  >>columns   render: what render is told beside the records, widths of text, and what stands in a column.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, counters; // what was counted of cases stands below them
+    bool colour, utf8, verbose, quiet, counters; // counters: what was counted in a case stands below its row
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
-// Whether that is a terminal that knows colours and how to clear a line.
+// Whether this is a terminal that knows colours and how to clear a line.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
 // A terminal's own, else what COLUMNS says.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
-    const char* said = getenv("COLUMNS");
+    const char* columns = getenv("COLUMNS");
     bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    long width = known ? KBI_MAX((int)size.ws_col, 40) : said ? strtol(said, NULL, 10) : 0;
+    long width = known ? KBI_MAX((int)size.ws_col, 40) : columns ? strtol(columns, NULL, 10) : 0;
     return width >= 40 && width <= 1000 ? (int)width : 80;
-}
-
-static bool kbi_is_set(const char* name) { // in the environment, to something that does not deny it
-    const char* value = getenv(name);
-    return value && *value && !kbi_is(value, "0");
 }
 
 // "always" and "never" decide; else what the environment asks for, and last what f is.
 static bool kbi_colour(FILE* f, const char* when) {
+    static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
     if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
-    return kbi_is_set("CLICOLOR_FORCE") || kbi_is_set("FORCE_COLOR") || kbi_terminal(f);
-}
-
-// What the locale says, without its library: whether more than ASCII can be drawn.
-static bool kbi_locale_utf8(void) {
-    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        const char *locale = getenv(names[i]), *set = locale ? strchr(locale, '.') : NULL;
-        if (!locale || !*locale) continue; // the next has the say
-        return set && (tolower((unsigned char)set[1]) == 'u' && tolower((unsigned char)set[2]) == 't' &&
-                       tolower((unsigned char)set[3]) == 'f' && set[4 + (set[4] == '-')] == '8');
-    }
-    return false;
+    for (int i = 0; i < KBI_COUNT(forced); i++)
+        if (getenv(forced[i]) && *getenv(forced[i]) && !kbi_is(getenv(forced[i]), "0")) return true;
+    return kbi_terminal(f);
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
+    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" }; // the first that is set decides
+    const char* locale = NULL;
+    for (int i = 0; i < KBI_COUNT(names) && (!locale || !*locale); i++) locale = getenv(names[i]);
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
     how->colour = kbi_colour(out, NULL);
-    how->utf8 = kbi_locale_utf8();
+    how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: two where the script is written in squares, none for marks upon the one before.
+// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
 static int kbi_character_width(const char* s, int n) {
     static const struct {
         unsigned from, to;
@@ -14518,7 +12731,7 @@ static int kbi_character_width(const char* s, int n) {
     return 1;
 }
 
-// The bytes of s, of n, that take no more than so many columns; used: how many those take.
+// The bytes of s, of n, that take no more than so many columns; used: how many columns they take.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
@@ -14536,38 +12749,20 @@ static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
-static int kbi_text_width(const char* s) { return kbi_width(s, strlen(s)); }
 
-// Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
+// Adds a text, cut in its middle when it takes more than so many columns: names differ at either end.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
-    size_t n = strlen(s), tail = n;
+    size_t n = strlen(s), tail = 0;
     int used, width = kbi_width(s, n);
-    if (width <= columns) {
-        kbi_puts(t, s);
-        return;
+    bool whole = columns < 5 || width <= columns;
+    kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
+    if (whole) return;
+    for (int room = columns - 3 - used; width > room;) {
+        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
+        width -= kbi_character_width(s + tail, bytes);
+        tail += (size_t)bytes;
     }
-    kbi_put(t, s, kbi_fitting(s, n, columns < 5 ? columns : (columns - 2) / 2, &used));
-    if (columns < 5) return;
-    kbi_puts(t, "...");
-    for (int left = columns - 3 - used; tail > 0;) { // back over whole characters
-        size_t begin = tail - 1;
-        while (begin > 0 && (s[begin] & 0xc0) == 0x80) begin--;
-        int wide = kbi_width(s + begin, tail - begin);
-        if (wide > left) break;
-        left -= wide;
-        tail = begin;
-    }
-    kbi_puts(t, s + tail);
-}
-
-static void kbi_param_text(kbi_text* s, const kb_param* p) {
-    char number[40];
-    if (p->type == KB_AXIS_STRINGS)
-        kbi_clean(s, p->s ? p->s : "");
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(s, kbi_number(p->r, number));
-    else
-        kbi_putf(s, "%lld", (long long)p->i);
+    kbi_putf(t, "...%s", s + tail);
 }
 
 // --- a column under a heading ---
@@ -14580,8 +12775,8 @@ typedef struct kbi_cell { // a column under the heading above
     bool utf8;
 } kbi_cell;
 
-// The unit for all of these: the largest in which all have a digit before the point. One larger yet where the others
-// would have more than five, as long as that loses nothing of the smallest.
+// The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
+// would have more than five, as long as this loses nothing of the smallest.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
     for (int i = 0; i < n; i++) {
@@ -14619,7 +12814,7 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// A share of the whole as a bar of so many columns; what is beyond the whole is the whole.
+// A share of the whole as a bar of so many columns; more than the whole is the whole.
 static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
     int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
     for (int i = 0; i < columns; i++, filled -= parts) {
@@ -14635,41 +12830,38 @@ static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
+    int column = cell->what.column;
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
-    if (!words && !kbi_finite(x))
-        kbi_puts(s, cell->what.column == KBI_COLUMN_BAR ? "" : "-");
-    else if (cell->what.column == KBI_COLUMN_SPREAD)
-        kbi_puts(s, kbi_show_percent(x, out));
-    else if (cell->what.column == KBI_COLUMN_ROOF)
-        kbi_puts(s, kbi_show_percent(x / 100, out));
-    else if (cell->what.column == KBI_COLUMN_MEMORY)
-        kbi_puts(s, x > 0 ? kbi_digits(x * cell->scale, 3, out) : "-");
-    else if (cell->what.column == KBI_COLUMN_BAR)
+    if (words)
+        kbi_clean(s, words);
+    else if (!kbi_finite(x) || (column == KBI_COLUMN_MEMORY && x <= 0))
+        kbi_puts(s, column == KBI_COLUMN_BAR ? "" : "-");
+    else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
+        kbi_puts(s, kbi_show_percent(column == KBI_COLUMN_ROOF ? x / 100 : x, out));
+    else if (column == KBI_COLUMN_BAR)
         kbi_share_bar(s, x / 100, cell->width, cell->utf8);
-    else if (cell->what.column == KBI_COLUMN_INTERVAL)
+    else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
-    else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
+    else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
                  : r->verdict == KB_UNRESOLVED ? "~"
                                                : "");
-    else if (words)
-        kbi_clean(s, words);
-    else if (key->kind == KBI_KIND_whole)
-        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else if (cell->what.counter[0])
         kbi_puts(s, kbi_show_count(x, out));
+    else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
+        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else { // four digits, or as many as have room behind the zeros of a small number
-        int digits = 4;
+        int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
     }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>lines     render: the table being written: its state, and text laid out in its width.
+  >>table     render: the terminal table: text laid out in its width, columns, rows, and what stands under them.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -14679,15 +12871,15 @@ enum {
     KBI_LABEL_MIN = 8,
     KBI_WIDE = 100,      // a line so long has room for more columns
     KBI_WINNER_ROOM = 9, // " fastest?"
-    KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
+    KBI_MARK_ROOM = 4,   // " UV+": of a flag, and that there are more
+    KBI_AXES_NAMES = 14, // longer names of several axes stand once above the rows
+    KBI_WINNERS_ALL = 30 // operations whose winner is told in any event
 };
 
 // Who won how many of an operation's groups, and by how much: what the summary is made of.
 typedef struct kbi_wins {
-    char operation[96], winner[64], over[64]; // winner empty: nobody surely
-    char perhaps[64];                         // who then did best in the last of them
+    char operation[96], winner[64], over[64]; // winner empty: none is significant
     int groups;
-    bool various;                  // over another one each time
     double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
 } kbi_wins;
 
@@ -14698,7 +12890,6 @@ typedef struct kbi_table {
     int n_chosen, n_order;
     bool bare;                   // records alone, without their machine
     bool alone;                  // the heading above is that of operations with one case each
-    bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
     bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
     bool apart;                  // a case was measured without interleaved rounds
@@ -14708,7 +12899,7 @@ typedef struct kbi_table {
     int n_cells, label;     // label: width of the first column
     int most_label;         // what it could be
     unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
-    uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
+    uint64_t heading, axes; // hashes: the operation above; the axes that rows have no names of, 0: none
     uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
     int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
@@ -14726,29 +12917,14 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line, which a CI system's log would obey.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
 }
 
-// These last until the table is flushed. What was put into a text, which is freed; a format; a text as it may be shown;
-// its columns that have room.
+// These last until the table is flushed: a text, which is freed; a format; a text as it may be shown.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -14770,12 +12946,6 @@ static const char* kbi_table_clean(kbi_table* t, const char* s) {
     return kbi_table_keep(t, &text);
 }
 
-static const char* kbi_table_cut(kbi_table* t, const char* s, int columns) {
-    kbi_text text = KBI_BLANK;
-    kbi_cut(&text, s, columns);
-    return kbi_table_keep(t, &text);
-}
-
 static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
@@ -14787,13 +12957,20 @@ static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     return n + room;
 }
 
+static void kbi_table_cut(kbi_table* t, int width, const char* s) { // at the left, and no longer
+    kbi_text text = KBI_BLANK;
+    kbi_cut(&text, s, width);
+    kbi_table_pad(t, -width, kbi_table_keep(t, &text));
+}
+
 static void kbi_table_line_end(kbi_table* t) { // without spaces before it
     while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
     kbi_puts(&t->text, "\n");
 }
 
 // Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
-// line is parted.
+// line is parted. Each part is cleaned again: wrapping may have put "::" at the start of a line, which a CI system's
+// log would obey.
 static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -14802,7 +12979,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
-        kbi_put(&t->text, s, fits);
+        kbi_clean(&t->text, kbi_arena_text_n(&t->scratch, s, fits));
         at += before + used;
         s += fits;
         s += strspn(s, " ");
@@ -14813,20 +12990,6 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
 // --- what was counted of a case, below its row ---
-
-// What is remarked of it; on a line of its own, and first, what binds it.
-static void kbi_table_message(kbi_table* t, const char* message) {
-    const char* bound = strncmp(message, "bound by ", 9) == 0 ? message : strstr(message, "; bound by ");
-    int before = bound ? (int)(bound - message) : 0;
-    if (!bound) {
-        kbi_table_wrap(t, 4, message);
-        return;
-    }
-    bound += before ? 2 : 0;
-    const char* behind = strstr(bound, "; ");
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s", behind ? (int)(behind - bound) : (int)strlen(bound), bound));
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s%s", before, message, behind ? behind + (before ? 0 : 2) : ""));
-}
 
 // Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
 static void kbi_table_count(kbi_text* s, double x, const char* unit) {
@@ -14848,23 +13011,22 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     }
 }
 
-// Those that are not 0, in columns, each from top to bottom.
+// Counters that are not 0, in columns, each from top to bottom.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    size_t size = sizeof(char*) * (size_t)(r->counters.n + 1);
-    const char **names = (const char**)kbi_arena_alloc(&t->scratch, size),
-               **values = (const char**)kbi_arena_alloc(&t->scratch, size);
-    int n = 0, name = 0, value = 0; // the widest
+    size_t size = sizeof(char*) * (size_t)(2 * r->counters.n + 1);
+    const char** cells = (const char**)kbi_arena_alloc(&t->scratch, size); // name, value, name, ...
+    int n = 0, name = 0, value = 0;                                        // the widest
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char* raw = r->counters.of[i].name;
         double x = kbi_object_number(&r->counters, raw);
         kbi_text text = KBI_BLANK;
         if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
         kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        names[n] = kbi_table_clean(t, raw);
-        values[n] = kbi_table_keep(t, &text);
-        name = KBI_MAX(name, kbi_text_width(names[n]));
-        value = KBI_MAX(value, kbi_text_width(values[n]));
+        value = KBI_MAX(value, kbi_width(text.s, text.n));
+        cells[2 * n] = kbi_table_clean(t, raw);
+        cells[2 * n + 1] = kbi_table_keep(t, &text);
+        name = KBI_MAX(name, kbi_width(cells[2 * n], strlen(cells[2 * n])));
         n++;
     }
     name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
@@ -14872,32 +13034,16 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
     int rows = (n + columns - 1) / columns;
     for (int i = 0; i < rows; i++) {
-        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
         for (int k = i; k < n; k += rows) {
-            kbi_table_pad(t, -name, kbi_table_cut(t, names[k], name));
-            kbi_puts(&t->text, " ");
-            kbi_table_pad(t, value, values[k]);
-            kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
+            kbi_putf(&t->text, "%*s", (int)(k == i ? KBI_INDENT : KBI_GAP), "");
+            kbi_table_cut(t, name, cells[2 * k]);
+            kbi_table_pad(t, value + 1, cells[2 * k + 1]);
         }
         kbi_table_line_end(t);
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table: groups, columns and rows.
----------------------------------------------------------------------------------------------------------------*/
-
 // --- groups: which records belong together ---
-
-static bool kbi_same_param(const kb_param* a, const kb_param* b) {
-    kbi_text x = KBI_BLANK, y = KBI_BLANK;
-    kbi_param_text(&x, a);
-    kbi_param_text(&y, b);
-    bool same = kbi_is(a->name, b->name) && kbi_is(x.s ? x.s : "", y.s ? y.s : "");
-    kbi_text_free(&x);
-    kbi_text_free(&y);
-    return same;
-}
 
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
@@ -14905,49 +13051,14 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
 
 // Whether two differ in nothing but the implementation, and come from one run on one device.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
-    if (a->planned == KB_NONE || b->planned == KB_NONE || !kbi_is(a->run_id, b->run_id)) return false;
-    if (a->device != b->device || a->params.n != b->params.n || !kbi_same_operation(a, b)) return false;
-    for (int64_t i = 0; i < a->params.n; i++) {
-        bool found = false;
-        for (int64_t j = 0; j < b->params.n && !found; j++)
-            found = kbi_same_param(&a->params.of[i], &b->params.of[j]);
-        if (!found) return false;
-    }
-    return true;
+    return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
+           kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
 }
 
-// An operation that has no other case shares its heading; a record of no plan does likewise.
+// An operation that has no other case shares its heading; a record of no plan does as well.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 // --- columns ---
-
-// Whether a joule is told in operations: where these are what limits, or all that is known. Else in bytes.
-static bool kbi_table_by_flops(const kb_result* r) {
-    bool memory = r->roof && kbi_roof_is_memory(r->roof);
-    return kbi_finite(r->flops_per_joule) && !(memory && kbi_finite(r->bytes_per_joule));
-}
-
-// Which of the table's own columns these records have something for.
-static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
-    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    bool wide = t->how.width >= KBI_WIDE;
-    if (wide) wanted |= 1u << KBI_COLUMN_SAMPLES;
-    for (int i = 0; i < n; i++) {
-        const kb_result* r = rows[i];
-        if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
-        if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
-        if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
-        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
-        if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
-        if (kbi_finite(r->energy_mj)) wanted |= 1u << KBI_COLUMN_ENERGY;
-        if (kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_FLOP_J;
-        if (kbi_finite(r->bytes_per_joule) && !kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_BYTE_J;
-        if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
-        if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
-        if (r->baseline) wanted |= KBI_CONTEST;
-    }
-    return wanted;
-}
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
     kbi_text text = KBI_BLANK;
@@ -14962,103 +13073,110 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&cell->what);
-    cell->width = what.column < 0 ? KBI_MAX(kbi_text_width(kbi_table_clean(t, cell->title)), 8)
-                                  : kbi_columns[what.column].width;
+    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
-    for (int i = 0; i < n && what.column < 0; i++)
-        cell->width = KBI_MAX(cell->width, kbi_text_width(kbi_table_value(t, cell, rows[i])));
+    for (int i = -1; i < n && what.column < 0; i++) {
+        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
+        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
+    }
 }
 
-static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
-    return KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-}
-
-// What stands beside the first column.
-static int kbi_table_beside(const kbi_table* t, unsigned columns) {
-    int used = KBI_MARK_ROOM + (columns & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0);
-    for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
-        if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    return used;
-}
-
-// Columns for these records, with a first column as wide as label if it may be, and as need if it must. Where the line
-// is too short for all of them those that say least are left out, the first of these first.
+// Columns for these records, with a first column as wide as label if it may be, and as need if it must. When the line
+// is too short for all of them, those that say least are left out, in the order of kbi_columns[].drop.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
+    int used = KBI_MARK_ROOM + (wanted & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0), columns = KBI_COUNT(kbi_columns);
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
-    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
-    for (int drop = 1; drop < KBI_COUNT(kbi_columns) && !t->n_chosen; drop++)
-        for (int i = 0; i < KBI_COUNT(kbi_columns) && kbi_table_beside(t, wanted) + need > t->how.width; i++)
-            if (kbi_columns[i].drop == drop) wanted &= ~(1u << i);
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
+    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n), used += t->cells[i].width + 1;
+    if (t->n_chosen) wanted = 0;
+    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
+    for (int drop = 1; drop < columns; drop++)
+        for (int i = 0; i < columns && used + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop && wanted >> i & 1)
+                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
+    for (int i = 0; i < columns; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->most_label =
-        KBI_MAX(KBI_MIN(t->how.width - kbi_table_beside(t, wanted), KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
-    t->label = KBI_MIN(KBI_MAX(kbi_table_label_room(t), label), t->most_label);
+    t->most_label = KBI_MAX(KBI_MIN(t->how.width - used, KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
+    int room = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+    t->label = KBI_MIN(KBI_MAX(room, label), t->most_label);
 }
 
 // --- the first column ---
 
-// The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
-static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
-    bool numbers = true;
+// The axes of a record, "rows=16 cols=4096"; when the names are long, "16x4096", and the names are in axes, else "".
+static const char* kbi_table_shape(kbi_table* t, const kb_result* r, const char** axes) {
+    kbi_text full = KBI_BLANK, values = KBI_BLANK, names = KBI_BLANK;
+    bool brief = axes != NULL;
+    int n = 0;
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
-        bool elsewhere = kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS);
-        if (elsewhere) continue;
-        numbers &= p->type != KB_AXIS_STRINGS;
-        if (s->n) kbi_puts(s, axes ? "x" : " ");
-        if (axes && axes->n) kbi_puts(axes, " x ");
-        kbi_clean(axes ? axes : s, p->name);
-        if (!axes) kbi_puts(s, "=");
-        kbi_param_text(s, p);
+        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
+        kbi_putf(&names, "%s%s", n ? " x " : "", p->name);
+        kbi_putf(&full, "%s%s=", n ? " " : "", p->name), kbi_param_text(&full, p);
+        kbi_puts(&values, n++ ? "x" : ""), kbi_param_text(&values, p);
+        brief = brief && p->type != KB_AXIS_STRINGS;
     }
-    return s->n && numbers;
+    brief = brief && n > 1 && names.n >= KBI_AXES_NAMES;
+    if (axes) *axes = brief ? kbi_table_clean(t, names.s) : "";
+    const char* shape = kbi_table_clean(t, brief ? values.s : full.s);
+    kbi_text_free(&full), kbi_text_free(&values), kbi_text_free(&names);
+    return shape;
 }
 
-static const char* kbi_table_names(kbi_table* t, const kb_result* r, bool contest, bool shape) {
-    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape);
-    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
-                            named ? r->implementation : NULL, contest ? NULL : r->dtype };
-    kbi_text names = KBI_BLANK;
-    for (int i = 0; i < KBI_COUNT(parts); i++)
-        if (parts[i]) kbi_clean(&names, parts[i]), kbi_puts(&names, " ");
-    while (names.n && names.s[names.n - 1] == ' ') names.n--;
-    return kbi_table_keep(t, &names);
-}
-
-// What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
-// long, the names are cut, since the shape is what rows differ in; 0: there is enough.
-static const char* kbi_table_label(kbi_table* t, const char** axes, const kb_result* r, bool contest, int room) {
-    kbi_text full = KBI_BLANK, numbers = KBI_BLANK, by = KBI_BLANK;
-    if (!contest) kbi_table_params(&full, NULL, r);
-    const char *names = kbi_table_names(t, r, contest, full.n > 0), *shape = kbi_table_keep(t, &full);
-    int indent = t->alone ? 0 : 1, wide = kbi_text_width(names), between = *names && *shape ? 1 : 0;
+// What a row begins with: the implementation, and the shape when no line above says it.
+static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool contest, const char** axes) {
     *axes = "";
-    if (!contest && r->params.n > 1 &&
-        (t->by || indent + wide + between + kbi_text_width(shape) > kbi_table_label_room(t))) {
-        t->by = kbi_table_params(&numbers, &by, r);
-        const char *said = kbi_table_keep(t, &numbers), *above = kbi_table_keep(t, &by);
-        if (t->by) shape = said, *axes = above;
-    }
-    int left = room - indent - between - kbi_text_width(shape);
-    names = kbi_table_cut(t, names, !room || left < 5 ? wide : left);
-    return kbi_table_text(t, "%s%s%s", names, between ? " " : "", shape);
+    const char* shape = contest ? "" : kbi_table_shape(t, r, axes);
+    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
+    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
+                            named ? r->implementation : NULL, contest ? NULL : r->dtype, shape };
+    kbi_text label = KBI_BLANK;
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i] && *parts[i]) kbi_puts(&label, label.n ? " " : ""), kbi_puts(&label, parts[i]);
+    return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
 // --- lines ---
 
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    const char* name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                                      r->direction ? r->direction : "");
+// A new heading for each operation (those with a single case share one), and when other columns, other units or a
+// wider first column are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    const kb_result* r = rows[0];
+    const char *axes, *name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                                             r->direction ? r->direction : "");
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    uint64_t heading = kbi_hash(0, name);
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == heading);
+    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
+    int longest = same ? t->label : 0;
+    t->alone = alone;
+    for (int i = 0; i < n; i++) {
+        const char* label = kbi_table_label(t, rows[i], contest, &axes);
+        longest = KBI_MAX(longest, kbi_width(label, strlen(label)) + !alone);
+        numbers |= rows[i]->status == KB_OK;
+        if (rows[i]->baseline) wanted |= KBI_CONTEST;
+        for (int c = 0; c < KBI_COUNT(kbi_columns); c++) {
+            double x = kbi_field_number(rows[i], kbi_key_named(kbi_columns[c].key));
+            if (!kbi_finite(x) || (kbi_columns[c].wide && t->how.width < KBI_WIDE)) continue;
+            if (x > 0 || c != KBI_COLUMN_MEMORY) wanted |= 1u << c;
+        }
+    }
+    if (wanted >> KBI_COLUMN_FLOP_J & 1) // a joule is told in bytes if memory is what limits, else in operations
+        wanted &= ~(1u << (r->roof && kbi_roof_is_memory(r->roof) ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
+    t->heading = heading;
+    bool fits = longest <= t->label || t->label == t->most_label;
+    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
+    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
+    t->axes = 0;
+    kbi_text cut = KBI_BLANK;
+    kbi_cut(&cut, alone ? "" : kbi_table_clean(t, name), t->how.width);
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, kbi_table_cut(t, t->alone ? "" : kbi_table_clean(t, name), t->how.width));
+    int used = kbi_table_pad(t, -t->label, kbi_table_keep(t, &cut));
     kbi_table_colour(t, "\033[0m");
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
@@ -15070,51 +13188,10 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     kbi_table_line_end(t);
 }
 
-// A new heading for each operation (those with a single case share one), and where other columns, other units or a
-// wider first column are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    const kb_result* r = rows[0];
-    const char* axes;
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
-    operation = kbi_hash(operation, r->direction ? r->direction : "");
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
-    unsigned wanted = kbi_table_wants(t, rows, n);
-    int longest = same ? t->label : 0;
-    t->alone = alone;
-    t->by = same && t->by;
-    for (int i = 0; i < n; i++) {
-        numbers |= rows[i]->status == KB_OK;
-        int label = kbi_text_width(kbi_table_label(t, &axes, rows[i], contest, 0)) + (alone ? 0 : 1);
-        longest = KBI_MAX(longest, label);
-    }
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    t->heading = operation;
-    bool fits = longest <= t->label || t->label == t->most_label;
-    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
-    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
-    kbi_table_heading(t, r);
-    t->axes = 0;
-}
-
-// The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
-static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
-    int left = 0, room = (t->how.width - used) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flags[f].mark;
-    if (left > room) room = (t->how.width - used - 1) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
-        t->flagged[f]++;
-        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark), left--;
-    }
-    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
-}
-
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
-    bool compared = false;
+    bool compared = false, memory = r->roof && kbi_roof_is_memory(r->roof);
     for (int i = 0; i < t->n_cells; i++) {
         int column = t->cells[i].what.column;
         const char* s = kbi_table_value(t, &t->cells[i], r);
@@ -15123,8 +13200,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
-        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
-                   kbi_roof_is_memory(r->roof);
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory;
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -15140,18 +13216,27 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_table_colour(t, "\033[0m");
         used += won > 1 ? 8 : 9;
     }
-    kbi_table_marks(t, r, used);
+    // the marks of the flags: as many as have room, and a + when there are more
+    int marks = 0, room = t->how.width - used;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) marks += r->flags >> f & 1 && *kbi_flags[f].mark;
+    room = room / 3 >= marks ? marks : KBI_MAX((room - 1) / 3, 1);
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
+        t->flagged[f]++;
+        if (room > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark);
+        if (room-- == 0) kbi_puts(&t->text, "+");
+    }
     kbi_table_line_end(t);
     // these two flags have numbers of their own
     bool numbers =
         (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
-    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     for (const kb_output* o = kbi_process.outputs; o; o = o->next)
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// A word instead of a number, and what happened: on the line where it has room, else below it.
+// A word instead of a number, and what happened: on the line when it has room, else below it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
     const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -15163,39 +13248,23 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
-    const char* why = kbi_is(r->message, r->no_gpu) ? NULL : r->message; // the line above the table says it for all
-    why = kbi_table_clean(t, why);
-    if (*why && t->label + 3 + (int)strlen(word) + kbi_text_width(why) <= t->how.width)
+    // what the line above the table says for all is not repeated
+    const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
+    if (*why && t->label + 3 + (int)strlen(word) + kbi_width(why, strlen(why)) <= t->how.width)
         kbi_putf(&t->text, ": %s\n", why);
     else
         kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
 }
 
-static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
-    int indent = t->alone ? 0 : 1;
-    const char *axes, *label = kbi_table_label(t, &axes, r, contest, t->label);
-    uint64_t left_out = *axes ? kbi_hash(14695981039346656037u, axes) : t->axes;
-    if (t->axes != left_out) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
-    t->axes = left_out;
-    kbi_putf(&t->text, "%*s", indent, "");
-    if (won) kbi_table_colour(t, "\033[1m");
-    kbi_table_pad(t, indent - t->label, kbi_table_cut(t, label, t->label - indent));
-    if (r->status == KB_OK)
-        kbi_table_numbers(t, r, won);
-    else
-        kbi_table_word(t, r);
-    t->ok += r->status == KB_OK;
-    t->failed += r->status == KB_FAILED;
-    t->skipped += r->status == KB_SKIPPED;
-    t->gpu |= r->gpu != NULL;
-}
-
 // --- order ---
 
-// Less than 0: a stands above b by --sort; what has no value stands last either way.
-static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_result* b) {
-    for (int i = 0; i < t->n_order; i++) {
-        const kbi_shown* by = &t->order[i];
+static const kbi_table* kbi_table_sorted; // for qsort
+
+// Below 0: a stands above b by --sort. Records without a value stand last either way; equal ones stay in order.
+static int kbi_table_compare(const void* left, const void* right) {
+    const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
+    for (int i = 0; i < kbi_table_sorted->n_order; i++) {
+        const kbi_shown* by = &kbi_table_sorted->order[i];
         const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
         double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
         bool has = x || kbi_finite(p), other = y || kbi_finite(q);
@@ -15203,19 +13272,7 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
         if (has != other) return has ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return 0;
-}
-
-static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by merging: equals stay in order
-    int half = n / 2, at = 0, a = 0, b = half;
-    if (n < 2 || !t->n_order) return;
-    kbi_table_sort(t, rows, half);
-    kbi_table_sort(t, rows + half, n - half);
-    if (kbi_table_compare(t, rows[half], rows[half - 1]) >= 0) return;
-    const kb_result** first = (const kb_result**)kbi_grow(NULL, sizeof *first * (size_t)half);
-    memcpy(first, rows, sizeof *first * (size_t)half);
-    while (a < half) rows[at++] = b < n && kbi_table_compare(t, rows[b], first[a]) < 0 ? rows[b++] : first[a++];
-    KBENCH_FREE((void*)first);
+    return (a > b) - (a < b); // of one array
 }
 
 // Whether two stand under one heading, so that --sort orders them together.
@@ -15227,21 +13284,11 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
 
 // --- records ---
 
-// The machine, above everything else and wherever it changes. Its roof is no part of what it is: who measures it
-// again, after a crash, finds it a little different.
+// The machine, above everything else and wherever it changes. Its roof does not identify it: measured again, after a
+// crash, it is a little different.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
-    char id[32], roof[40];
+    char roof[40];
     kbi_text line = KBI_BLANK;
-    snprintf(id, sizeof id, "%lld", (long long)r->device);
-    const char* parts[] = {
-        r->kbench_version, r->backend, id, r->gpu, r->driver, r->cuda, r->tool, r->no_gpu, r->cpu
-    };
-    uint64_t machine = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(parts); i++) machine = kbi_hash(kbi_hash(machine, "|"), parts[i] ? parts[i] : "");
-    if (t->bare || machine == t->machine) return;
-    if (t->machine) kbi_puts(&t->text, "\n");
-    t->machine = machine;
-    t->n_cells = 0;
     kbi_putf(&line, "kbench %s  ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
         const char* capability = r->compute_capability ? r->compute_capability : "";
@@ -15249,52 +13296,55 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
         kbi_putf(&line, "%s  sm_%.*s%s  driver %s  CUDA %s  ", r->gpu, major, capability,
                  capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
                  r->cuda ? r->cuda : "-");
-        if (r->tool)
-            kbi_putf(&line, "under %s: not timed", r->tool);
-        else
-            kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+        if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
         kbi_putf(&line, "CPU times (%s)  %s", r->no_gpu ? r->no_gpu : "no GPU",
                  r->cpu ? r->cpu : "processor unknown");
     }
-    kbi_table_wrap(t, 0, line.s);
+    uint64_t machine = kbi_hash((uint64_t)r->device, line.s) | 1;
+    if (r->gpu && !r->tool) kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+    if (!t->bare && machine != t->machine) {
+        if (t->machine) kbi_puts(&t->text, "\n");
+        t->machine = machine;
+        t->n_cells = 0;
+        kbi_table_wrap(t, 0, line.s);
+    }
     kbi_text_free(&line);
 }
 
-// Counts a group for the summary: who won it, and over whom by how much. The first implementation has no speedup over
-// itself: there it is what the best of the others has, the other way round.
-static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int best) {
+// Counts a group for the summary: who won it, and by how much over the baseline. The baseline itself has no speedup:
+// if it won, the next one's is turned round.
+static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, const kb_result* best) {
     kbi_wins w;
-    int timed = 0, other = -1;
+    int timed = 0;
+    const kb_result* next = NULL;
     memset(&w, 0, sizeof w);
     for (int i = 0; i < n; i++) {
-        timed += rows[i]->status == KB_OK;
-        if (i != best && rows[i]->status == KB_OK && kbi_finite(rows[i]->speedup) &&
-            (other < 0 || rows[i]->speedup > rows[other]->speedup))
-            other = i;
+        bool good = rows[i]->status == KB_OK;
+        timed += good;
+        if (good && rows[i] != best && kbi_finite(rows[i]->speedup) && (!next || rows[i]->speedup > next->speedup))
+            next = rows[i];
     }
-    if (timed < 2 || best < 0) return; // no contest
-    const kb_result* r = rows[best];
-    snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
-             rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
+    if (timed < 2 || !best) return;
+    snprintf(w.operation, sizeof w.operation, "%s%s%s", best->operation ? best->operation : "",
+             best->direction ? " " : "", best->direction ? best->direction : "");
+    snprintf(w.winner, sizeof w.winner, "%s",
+             best->winner_certain == 1 && best->implementation ? best->implementation : "");
     w.groups = 1;
-    w.least = w.most = w.low = w.high = NAN;
-    snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
-             r->implementation ? r->implementation : "");
-    if (r->baseline && !kbi_is(r->implementation, r->baseline)) {
-        snprintf(w.over, sizeof w.over, "%s", r->baseline);
-        w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
-    } else if (other >= 0 && rows[other]->implementation) {
-        snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
-        w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
-        w.high = 1 / rows[other]->speedup_low;
+    w.least = w.low = w.high = NAN;
+    if (best->baseline && !kbi_is(best->implementation, best->baseline)) {
+        snprintf(w.over, sizeof w.over, "%s", best->baseline);
+        w.least = best->speedup, w.low = best->speedup_low, w.high = best->speedup_high;
+    } else if (next && next->implementation) {
+        snprintf(w.over, sizeof w.over, "%s", next->implementation);
+        w.least = 1 / next->speedup, w.low = 1 / next->speedup_high, w.high = 1 / next->speedup_low;
     }
     w.most = w.least;
     for (int i = t->n_wins - 1; i >= 0; i--) {
         kbi_wins* a = &t->wins[i];
         if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
         a->groups++;
-        a->various |= !kbi_is(a->over, w.over);
+        if (!kbi_is(a->over, w.over)) snprintf(a->over, sizeof a->over, "the next");
         a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
         a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
         return;
@@ -15305,24 +13355,37 @@ static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int
 
 // Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    int best = -1;
+    const kb_result* best = NULL;
     kbi_table_machine(t, rows[0]);
     kbi_table_follow(t, rows, n, contest);
     if (contest) {
-        kbi_text params = KBI_BLANK;
-        if (rows[0]->dtype) kbi_putf(&params, "%s ", rows[0]->dtype);
-        kbi_text shape = KBI_BLANK;
-        kbi_table_params(&shape, NULL, rows[0]);
-        kbi_puts(&params, kbi_table_keep(t, &shape));
-        kbi_table_wrap(t, 1, kbi_table_keep(t, &params));
+        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0], NULL);
+        kbi_table_wrap(t, 1, kbi_table_text(t, "%s%s%s", dtype, *dtype && *shape ? " " : "", shape));
     }
-    for (int i = 0; i < n; i++)
-        if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
-            (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
-            best = i;
+    for (int i = 0; i < n && contest; i++)
+        if (rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
+            (!best || rows[i]->time_ms < best->time_ms))
+            best = rows[i];
     if (contest) kbi_table_won(t, rows, n, best);
-    for (int i = 0; i < n; i++)
-        kbi_table_row(t, rows[i], contest, i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
+    for (int i = 0; i < n; i++) {
+        const kb_result* r = rows[i];
+        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1;
+        const char *axes, *label = kbi_table_label(t, r, contest, &axes);
+        uint64_t names = *axes ? kbi_hash(0, axes) : t->axes;
+        if (t->axes != names) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
+        t->axes = names;
+        kbi_puts(&t->text, t->alone ? "" : " ");
+        if (won) kbi_table_colour(t, "\033[1m");
+        kbi_table_cut(t, t->label - !t->alone, label);
+        if (r->status == KB_OK)
+            kbi_table_numbers(t, r, won);
+        else
+            kbi_table_word(t, r);
+        t->ok += r->status == KB_OK;
+        t->failed += r->status == KB_FAILED;
+        t->skipped += r->status == KB_SKIPPED;
+        t->gpu |= r->gpu != NULL;
+    }
 }
 
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
@@ -15334,18 +13397,15 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
             end++;
         const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
-        kbi_table_sort(t, rows, (int)(end - first));
+        kbi_table_sorted = t;
+        qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
         kbi_table_block(t, rows, (int)(end - first), contest);
         KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
+// --- what stands under the table: what its signs mean, who won, and what is in doubt ---
 
 static void kbi_summary_signs(kbi_table* t) {
     char text[80] = "+-: 95 % of the median and its bias within one process (--procs N: over N)";
@@ -15353,77 +13413,64 @@ static void kbi_summary_signs(kbi_table* t) {
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
-    bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->apart || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
-    if (intervals) kbi_table_wrap(t, 0, text);
-    if (t->cold && !t->how.quiet)
-        kbi_table_wrap(t, 0, "cold: a time ends before up to an L2 of what was written last reaches memory");
-    if (t->energy && !t->how.quiet)
-        kbi_table_wrap(t, 0,
-                       "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
-    if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
-    if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
-    if (t->apart) kbi_table_wrap(t, 0, kbi_apart_note);
+    const struct {
+        bool shown;
+        const char* text;
+    } signs[] = {
+        { t->most > 0 && !t->how.quiet, text },
+        { t->cold && !t->how.quiet, "cold: a time ends before up to an L2 of what was written last reaches memory" },
+        { t->energy && !t->how.quiet,
+          "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included" },
+        { t->equivalent, "=: within 1 % of the baseline." },
+        { t->unresolved, "~, fastest?: not certain at 95 %." },
+        { t->apart, kbi_apart_note },
+    };
+    bool any = false;
+    for (int i = 0; i < KBI_COUNT(signs); i++) {
+        if (!signs[i].shown) continue;
+        if (!any) kbi_puts(&t->text, "\n");
+        any = true;
+        kbi_table_wrap(t, 0, signs[i].text);
+    }
 }
 
-// "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
-static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
-    char least[40], most[40], low[40], high[40];
-    if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
-    kbi_putf(line, "%s%s%s%sx", *w->winner ? ", " : "; ", w->perhaps, *w->winner ? "" : " ",
-             kbi_digits(w->least, 3, least));
-    if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
-    kbi_putf(line, " %s", w->various ? "the next" : w->over);
-    if (kbi_finite(w->low) && kbi_finite(w->high))
-        kbi_putf(line, " [%s, %s]", kbi_digits(w->low, 3, low), kbi_digits(w->high, 3, high));
-}
-
-// The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
+// The groups of one operation in a sentence: who won most of them and by how much, who won others, and how many have
+// no significant winner.
 static void kbi_summary_winner(kbi_table* t, const char* operation) {
+    char least[40], most[40], low[40], high[40];
     kbi_text line = KBI_BLANK;
-    const kbi_wins *first = NULL, *open = NULL;
-    int all = 0;
+    const kbi_wins* first = NULL;
+    int all = 0, open = 0;
     for (int i = 0; i < t->n_wins; i++) {
         const kbi_wins* w = &t->wins[i];
         if (!kbi_is(w->operation, operation)) continue;
         all += w->groups;
         if (!*w->winner)
-            open = w;
+            open = w->groups;
         else if (!first || w->groups > first->groups)
             first = w;
     }
     kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
     if (first) kbi_puts(&line, " is fastest");
-    if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
-    if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
+    if (all > 1) kbi_putf(&line, " in %d of %d", first ? first->groups : all, all);
+    if (first && kbi_finite(first->least)) {
+        kbi_putf(&line, ", %sx", kbi_digits(first->least, 3, least));
+        if (!kbi_is(kbi_digits(first->most, 3, most), least)) kbi_putf(&line, " to %sx", most);
+        kbi_putf(&line, " %s", first->over);
+        if (kbi_finite(first->low) && kbi_finite(first->high))
+            kbi_putf(&line, " [%s, %s]", kbi_digits(first->low, 3, low), kbi_digits(first->high, 3, high));
+    }
     for (int i = 0; i < t->n_wins && first; i++)
         if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
             kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
-    if (first && open) kbi_putf(&line, "; nobody surely in %d", open->groups);
-    if (!first && all > 1) kbi_putf(&line, " in %d of %d", all, all);
+    if (first && open) kbi_putf(&line, "; nobody surely in %d", open);
     kbi_table_wrap(t, 0, line.s);
     kbi_text_free(&line);
 }
 
-static void kbi_summary_winners(kbi_table* t) {
-    int shown = 0, left = 0;
-    for (int i = 0; i < t->n_wins; i++) {
-        bool told = false;
-        for (int k = 0; k < i && !told; k++) told = kbi_is(t->wins[k].operation, t->wins[i].operation);
-        if (told) continue;
-        if (shown == KBI_WINNERS_ALL && !t->how.verbose) {
-            left++;
-            continue;
-        }
-        if (!shown++) kbi_puts(&t->text, "\n");
-        kbi_summary_winner(t, t->wins[i].operation);
-    }
-    if (left) kbi_putf(&t->text, "and so on for %d more operation%s: -v tells of all\n", left, left == 1 ? "" : "s");
-}
-
-// Each flag that was raised, once: what happened, why that matters, and what mends it.
+// Each flag that was raised, once: what happened, why that matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
-    char head[80], text[256];
+    char head[80];
     bool any = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
@@ -15438,18 +13485,25 @@ static void kbi_summary_flags(kbi_table* t) {
         kbi_table_colour(t, "\033[0m");
         kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
         if (t->how.quiet) continue;
-        snprintf(text, sizeof text, "%s; %s", kbi_flags[f].what, kbi_flags[f].why);
-        kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
-        snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
-        kbi_table_wrap(t, 3, text);
+        kbi_table_hang(t, (int)strlen(head) + 1, 3, kbi_table_text(t, "%s; %s", kbi_flags[f].what, kbi_flags[f].why));
+        kbi_table_wrap(t, 3, kbi_table_text(t, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu)));
     }
 }
 
-// All of it, and how many there were of what.
+// All of it, and how many cases there were.
 static void kbi_table_end(kbi_table* t) {
     int64_t n = t->ok + t->failed + t->skipped;
+    int operations = 0;
     kbi_summary_signs(t);
-    if (!t->how.quiet) kbi_summary_winners(t);
+    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
+        int k = 0;
+        while (!kbi_is(t->wins[k].operation, t->wins[i].operation)) k++;
+        if (k < i || (operations++ >= KBI_WINNERS_ALL && !t->how.verbose)) continue;
+        if (operations == 1) kbi_puts(&t->text, "\n");
+        kbi_summary_winner(t, t->wins[i].operation);
+    }
+    if (operations > KBI_WINNERS_ALL && !t->how.verbose)
+        kbi_putf(&t->text, "and %d more: -v tells of all\n", operations - KBI_WINNERS_ALL);
     kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
@@ -15477,9 +13531,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
-
-// A cell of text of others' making: one line, and behind an apostrophe where a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of text
+// of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -15501,22 +13554,6 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
     }
 }
 
-static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
-    char number[40];
-    const char* words = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
-    if (key->kind == KBI_KIND_flags)
-        kbi_csv_flags(t, r->flags);
-    else if (key->kind == KBI_KIND_truth)
-        kbi_puts(t, !words ? "" : kbi_is(words, "yes") ? "true" : "false");
-    else if (words)
-        kbi_csv_text(t, words);
-    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else if (kbi_finite(x))
-        kbi_puts(t, kbi_number(x, number));
-}
-
 // The names of all values of such an object, in the order in which they turn up; to be freed.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
@@ -15535,63 +13572,55 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
-
-// A column for each name of these objects.
-enum { KBI_CSV_OBJECTS = 3 };
-static const struct {
-    const char *key, *before;
-} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." },
-                                       { "counters", "counter:" },
-                                       { "environment", "environment." } };
-
-static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        kbi_text name = KBI_BLANK;
-        kbi_putf(&name, "%s%s", before, names[i]);
-        kbi_puts(t, ","), kbi_csv_text(t, name.s);
-        kbi_text_free(&name);
-    }
-}
-
-static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        const kb_param* p = NULL;
-        kbi_text value = KBI_BLANK;
-        for (int64_t k = 0; k < object->n && !p; k++)
-            if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
-        kbi_puts(t, ",");
-        if (p && p->type == KB_AXIS_STRINGS)
-            kbi_csv_text(t, p->s ? p->s : "");
-        else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-            kbi_param_text(&value, p), kbi_puts(t, value.s);
-        kbi_text_free(&value);
+// A row: of a record, or the heading (NULL).
+static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
+    char number[40];
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
+        const char* words = r ? kbi_field_words(r, key) : key->name;
+        double x = r ? kbi_field_number(r, key) : (double)NAN;
+        kbi_puts(t, i ? "," : "");
+        if (r && key->kind == KBI_KIND_flags)
+            kbi_csv_flags(t, r->flags);
+        else if (words)
+            kbi_csv_text(t, key->kind != KBI_KIND_truth || !r ? words : kbi_is(words, "yes") ? "true" : "false");
+        else if (key->kind == KBI_KIND_whole && kbi_finite(x))
+            kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+        else if (kbi_finite(x))
+            kbi_puts(t, kbi_number(x, number));
     }
 }
 
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    const char** names[KBI_CSV_OBJECTS];
-    const kbi_key* keys[KBI_CSV_OBJECTS];
-    int count[KBI_CSV_OBJECTS];
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) {
-        keys[o] = kbi_key_named(kbi_csv_objects[o].key);
-        names[o] = kbi_object_names(records, n, keys[o], &count[o]);
-        kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
-    }
-    kbi_puts(t, "\r\n");
-    for (int64_t r = 0; r < n; r++) {
-        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-            if (!kbi_csv_has(&kbi_keys[i])) continue;
-            if (i) kbi_puts(t, ",");
-            kbi_csv_field(t, &records[r], &kbi_keys[i]);
+    static const struct {
+        const char *key, *before;
+    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[3];
+    int count[3];
+    for (int64_t i = -1; i < n; i++) {
+        const kb_result* r = i < 0 ? NULL : &records[i];
+        kbi_csv_keys(t, r);
+        for (int o = 0; o < KBI_COUNT(objects); o++) {
+            const kbi_key* key = kbi_key_named(objects[o].key);
+            if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
+            for (int k = 0; k < count[o]; k++) {
+                kbi_text value = KBI_BLANK;
+                const kb_param* p =
+                    r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
+                kbi_puts(t, ",");
+                if (!r)
+                    kbi_putf(&value, "%s%s", objects[o].before, names[o][k]), kbi_csv_text(t, value.s);
+                else if (p && p->type == KB_AXIS_STRINGS)
+                    kbi_csv_text(t, p->s ? p->s : "");
+                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                    kbi_param_text(&value, p), kbi_puts(t, value.s);
+                kbi_text_free(&value);
+            }
         }
-        for (int o = 0; o < KBI_CSV_OBJECTS; o++)
-            kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
+    for (int o = 0; o < KBI_COUNT(objects); o++) KBENCH_FREE((void*)names[o]);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -15604,7 +13633,7 @@ typedef struct kbi_pace {
     double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
     double took;           // by those that are over
     double began;          // the one that is being measured
-    double said, said_at;  // the time left that was shown last, negative: none, and when
+    double said;           // the time left that was shown last; infinite: none
 } kbi_pace;
 
 static double kbi_time_estimated(const kbi_pace* p, double at) {
@@ -15614,13 +13643,11 @@ static double kbi_time_estimated(const kbi_pace* p, double at) {
     return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
 }
 
-// What is shown of it never rises: groups differ, and a time left that goes up and down is of no use. An estimate above
-// what was said slows the count down, so that both end together; to one below it falls within seconds.
+// What is shown never rises, nor above what all the groups that are left may take: a time left that goes up and down is
+// of no use.
 static double kbi_time_left(const kbi_pace* p, double at) {
-    double left = kbi_time_estimated(p, at), gone = at - p->said_at, promised = KBI_MAX(p->said - gone, 0.0);
-    if (p->said < 0 || left + gone <= 0) return left;
-    double shown = left >= promised ? p->said * left / (left + gone) : left + (promised - left) * exp(-2 * gone);
-    return KBI_MIN(shown, KBI_MAX(p->all - p->over, 0.0)); // all that is left takes no longer
+    double most = KBI_MAX(p->all - p->over, 0.0);
+    return KBI_MIN(KBI_MIN(kbi_time_estimated(p, at), p->said), most);
 }
 
 typedef struct kbi_progress {
@@ -15640,7 +13667,7 @@ static void kbi_progress_open(kbi_progress* p, bool wanted) {
 static void kbi_progress_begin(kbi_progress* p, double allowed) {
     memset(&p->pace, 0, sizeof p->pace);
     p->pace.all = allowed;
-    p->pace.said = -1;
+    p->pace.said = INFINITY;
     p->began = kbi_now();
 }
 
@@ -15679,7 +13706,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     double seconds = (double)(now - p->began) * 1e-9;
     if (seconds > 1) {
         double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
-        p->pace.said_at = seconds;
         if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
             snprintf(left, sizeof left, "  longer than planned");
         else
@@ -15689,181 +13715,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
     kbi_progress_line(said, name);
     p->shown = true;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>resume    program: which cases an earlier run has left records of, and what is still to be done.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_line {    // of the file of lines
-    uint64_t name, key;      // hashes of case and program; of the machine and the seed as well
-    size_t at, n;            // without its end
-    bool record;             // all of one: what other tools wrote stays as it is
-    bool done;               // not of a case that failed
-    bool old;                // its case is measured again, or it breaks off
-    struct kbi_line* before; // the line before it with the same key
-} kbi_line;
-
-typedef struct kbi_resume {
-    kbi_text text;
-    kbi_line* lines; // in the order of the file
-    int n;
-    kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
-} kbi_resume;
-
-// A case is not measured again if a line has equal values of all these keys. The first two are of the program.
-static const char* const kbi_resume_keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
-
-static uint64_t kbi_hash_value(uint64_t h, const char* value, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
-    return (h ^ 0xff) * 1099511628211u;
-}
-
-static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
-    l->key = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(kbi_resume_keys); i++) {
-        size_t size = 0;
-        const char* value = kbi_line_value(line, n, kbi_resume_keys[i], &size);
-        l->key = kbi_hash_value(l->key, value, value ? size : 0);
-        if (i == 1) l->name = l->key;
-    }
-}
-
-// The same for a case: of its record on a machine and in a session like these, NULL: on any.
-static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
-    kb_result of;
-    kbi_text text = KBI_BLANK;
-    uint64_t h = 14695981039346656037u;
-    memset(&of, 0, sizeof of);
-    if (like) of = *like;
-    of.name = c->name;
-    if (!like) of.binary = kbi_binary_hash();
-    for (int i = 0; i < (like ? KBI_COUNT(kbi_resume_keys) : 2); i++) {
-        const kbi_key* key = kbi_key_named(kbi_resume_keys[i]);
-        text.n = 0;
-        kbi_json_field(&text, kbi_field(&of, key), key->kind);
-        h = kbi_hash_value(h, text.s, text.n);
-    }
-    kbi_text_free(&text);
-    return h;
-}
-
-// The lines of a file from its begin; false: errno says why it cannot be read.
-static bool kbi_resume_read(kbi_resume* r, int file) {
-    memset(r, 0, sizeof *r);
-    if (lseek(file, 0, SEEK_SET) != 0 || !kbi_read_file(file, &r->text, SIZE_MAX)) return false;
-    for (size_t at = 0, end; at < r->text.n; at = end) {
-        const char *line = r->text.s + at, *stop = (const char*)memchr(line, '\n', r->text.n - at);
-        size_t n = stop ? (size_t)(stop - line) : r->text.n - at, size = 0;
-        end = at + n + 1;
-        if ((r->n & (r->n - 1)) == 0)
-            r->lines = (kbi_line*)kbi_grow(r->lines, sizeof(kbi_line) * (size_t)KBI_MAX(2 * r->n, 16));
-        kbi_line* l = &r->lines[r->n++];
-        memset(l, 0, sizeof *l);
-        l->at = at;
-        l->n = n;
-        kbi_line_kind kind = kbi_line_is(line, n);
-        l->record = kind == KBI_LINE_RECORD;
-        l->old = kind == KBI_LINE_TORN && (!stop || n >= 10); // shorter ones may be of other tools
-        if (!l->record) continue;
-        kbi_line_keys(l, line, n);
-        const char* status = kbi_line_value(line, n, "status", &size);
-        l->done =
-            status && (size == 4 || size == 9) && memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
-    }
-    return true;
-}
-
-// The lines that are there; none where there is no file yet. False after an error message.
-static bool kbi_resume_open(kbi_resume* r, const char* path) {
-    memset(r, 0, sizeof *r);
-    if (!*kbi_binary_hash())
-        return kbi_error(
-                   "--resume measures what this build has no record of, and the program's file cannot be read; run "
-                   "without --resume"),
-               false;
-    int file = kbi_open_input(path, false);
-    if (file < 0 && errno == ENOENT) return true;
-    bool good = file >= 0 && kbi_resume_read(r, file);
-    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
-    if (file >= 0) close(file);
-    return good;
-}
-
-static void kbi_resume_free(kbi_resume* r) {
-    kbi_text_free(&r->text);
-    KBENCH_FREE(r->lines);
-    KBENCH_FREE(r->by);
-    memset(r, 0, sizeof *r);
-}
-
-// Finds the lines of a plan's cases. absent: those that have none here. A group that lacks one is measured as a whole,
-// and its lines are old. The answer is the number of cases that are done.
-static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result* like, const char* absent) {
-    kbi_map places = KBI_BLANK; // of the last line with a key
-    int done = 0;
-    r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
-    for (int i = 0; i < r->n; i++) {
-        kbi_line* l = &r->lines[i];
-        uint64_t key = like ? l->key : l->name;
-        if (!l->record) continue;
-        kbi_mapped* slot = kbi_map_find(&places, key);
-        l->before = slot->key ? &r->lines[slot->at] : NULL;
-        kbi_map_take(&places, slot, key, i);
-    }
-    for (int first = 0, end; first < plan->n; first = end) {
-        bool whole = true;
-        end = kbi_group_end(plan, first);
-        for (int i = first; i < end; i++) {
-            const kbi_mapped* slot = kbi_map_find(&places, kbi_resume_key(&plan->cases[i], like));
-            r->by[i] = slot->key ? &r->lines[slot->at] : NULL;
-            if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
-        }
-        for (int i = first; i < end; i++) {
-            for (kbi_line* l = r->by[i]; l; l = l->before) l->old = !whole || !l->done;
-            if (!whole) r->by[i] = NULL;
-            done += r->by[i] != NULL;
-        }
-    }
-    KBENCH_FREE(places.slots);
-    return done;
-}
-
-// Whether the group that begins here is done.
-static bool kbi_resume_has(const kbi_resume* r, const kbi_plan* plan, int first) {
-    for (int i = first, end = kbi_group_end(plan, first); r->by && i < end; i++)
-        if (r->by[i]) return true;
-    return false;
-}
-
-// What is to stand in the file from now on; false: that is what stands there.
-static bool kbi_resume_lines(const kbi_resume* r, kbi_text* out) {
-    bool differs = false;
-    for (int i = 0; i < r->n; i++) {
-        const kbi_line* l = &r->lines[i];
-        differs |= l->old;
-        if (!l->old) kbi_put(out, r->text.s + l->at, l->n), kbi_puts(out, "\n");
-    }
-    return differs;
-}
-
-// Takes what is done out of a plan that is only looked at.
-static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
-    kbi_resume r;
-    int n = 0, groups = 0;
-    if (!kbi_resume_open(&r, path)) return false;
-    int done = kbi_resume_find(&r, plan, NULL, NULL);
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (kbi_resume_has(&r, plan, first)) continue;
-        groups++;
-        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
-    }
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, plan->n, path);
-    plan->n = n;
-    plan->groups = groups;
-    kbi_resume_free(&r);
-    return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -15954,16 +13805,6 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
   >>worker    program: the process that runs cases, told by pipe which, and answering.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_message_type {
-    KBI_HELLO = 1,
-    KBI_ENTER,
-    KBI_BEAT,
-    KBI_TOLD,
-    KBI_RESULT,
-    KBI_FOUND,
-    KBI_DONE
-} kbi_message_type;
-
 typedef struct kbi_message { // then size bytes
     uint32_t magic;
     int32_t type, index; // kbi_message_type; the case in the plan
@@ -15974,12 +13815,12 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
-// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
-// environment until kb_main takes it, for a main that starts its program again by exec.
+// What a process of ours is, read from the environment before main: a main that strips its own arguments, or makes up
+// those that it gives to kb_main, would start workers without end. The variable stays in the environment until kb_main
+// takes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
-    pid_t process; // whose it is: what a benchmark forks is none
+    pid_t process; // whose it is: a process that a benchmark forks is none of ours
     int in, out;   // truth: in is the device
     char* words;   // the process's own command line, each word ended by a zero
     size_t size;
@@ -16005,62 +13846,50 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
     kbi_birth.size = words.n;
 }
 
-// The parent of a process, 0: not known.
-static long kbi_parent_of(long process) {
-    char path[64], line[512];
-    snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
-    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
-}
-
 enum { KBI_NESTED = 8 };
 // Whether so many processes of this very program started one another, the last of them this one.
 static bool kbi_nested(void) {
     struct stat self, other;
+    long process = (long)getpid();
     int found = 0;
     if (stat("/proc/self/exe", &self) != 0) return false;
-    long process = kbi_parent_of((long)getpid());
-    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
-        char path[64];
+    for (int i = 0; i < 8 * KBI_NESTED && process > 0 && found < KBI_NESTED; i++) {
+        char path[64], line[512];
+        snprintf(path, sizeof path, "/proc/%ld/stat", process);
+        const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+        process = name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123": the parent
         snprintf(path, sizeof path, "/proc/%ld/exe", process);
         found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
     }
     return found == KBI_NESTED;
 }
 
+// Words that lie behind each other, as an array that ends with NULL; both are kept.
+static char** kbi_words_of(char* text, size_t size, size_t* count) {
+    char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
+    *count = 0;
+    for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
+    words[*count] = NULL;
+    return words;
+}
+
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
 static bool kbi_words_receive(int* argc, char*** argv) {
-    uint32_t head[2]; // words, bytes
-    if (!kbi_read_all(kbi_birth.in, head, sizeof head)) return false;
-    char* text = (char*)kbi_grow(NULL, (size_t)head[1] + 1);
-    char** words = (char**)kbi_grow(NULL, sizeof(char*) * ((size_t)head[0] + 1));
-    if (!kbi_read_all(kbi_birth.in, text, head[1])) return false;
-    text[head[1]] = 0;
-    for (uint32_t i = 0; i < head[0]; i++, text += strlen(text) + 1) words[i] = text;
-    words[head[0]] = NULL;
-    *argc = (int)head[0];
-    *argv = words;
+    size_t size, count;
+    if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
+    char* text = (char*)kbi_grow(NULL, size + 1);
+    if (!kbi_read_all(kbi_birth.in, text, size)) return false;
+    text[size] = 0;
+    *argv = kbi_words_of(text, size, &count);
+    *argc = (int)count;
     return true;
 }
 
-static void kbi_words_put(kbi_text* to, const kbi_options* o) {
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
-    uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    kbi_put(to, (const char*)head, sizeof head);
-    kbi_put(to, text.s, text.n);
-    kbi_text_free(&text);
-}
-
-// This process's own command line, whatever its main made of it; it is kept.
+// This process's own command line, whatever its main made of it.
 static char** kbi_own_words(const kbi_options* o) {
-    size_t words = 0;
-    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
-    if (!words) return o->argv;
-    char *word = kbi_birth.words, **argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
-    for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
-    argv[words] = NULL;
-    return argv;
+    size_t count;
+    char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
+    return count ? argv : o->argv;
 }
 
 // In a child process: another program. What it says goes to a file, all of it or what is on stderr.
@@ -16075,17 +13904,6 @@ KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent)
     _exit(2);
 }
 
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
 static bool kbi_profiled(void) {
     static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
                                          "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
@@ -16095,68 +13913,29 @@ static bool kbi_profiled(void) {
     return kbi_valgrind(); // which follows no child unless it is told to
 }
 
-static void kbi_send_bytes(int file, const void* from, size_t size) {
-    if (!kbi_write_all(file, (const char*)from, size)) _exit(1); // nobody listens any more
-}
-static void kbi_send_head(int file, int type, int index, size_t size) {
-    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)size };
+// The structure of each message, and the arrays of a result behind it, as they lie in memory: both ends are one image.
+static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
+    kbi_text all = KBI_BLANK;
+    kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
+    size_t size = type == KBI_HELLO                        ? sizeof(kbi_machine)
+                  : type == KBI_TOLD || type == KBI_RESULT ? sizeof(kbi_measured)
+                  : type == KBI_FOUND                      ? kbi_inside_size((kbi_inside*)what)
+                                                           : 0;
     if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
-    kbi_send_bytes(file, &m, sizeof m);
-}
-static void kbi_send(int file, int type, int index, const void* body, size_t size) {
-    kbi_send_head(file, type, index, size);
-    kbi_send_bytes(file, body, size);
-}
-
-static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0); }
-static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0); }
-
-static void kbi_send_word(void* to, int index, const kbi_measured* m) {
-    kbi_send(*(int*)to, KBI_TOLD, index, m, sizeof *m);
-}
-
-static void kbi_send_result(void* to, int index, kbi_measured* m) {
-    int file = *(int*)to;
-    size_t rounds = sizeof(double) * (size_t)m->rounds, control = m->control_ns ? rounds : 0;
-    fflush(stdout);
-    kbi_send_head(file, KBI_RESULT, index, sizeof *m + sizeof(double) * (size_t)m->n + rounds + control);
-    kbi_send_bytes(file, m, sizeof *m);
-    kbi_send_bytes(file, m->samples, sizeof(double) * (size_t)m->n);
-    kbi_send_bytes(file, m->round_ns, rounds);
-    kbi_send_bytes(file, m->control_ns, control);
-    kbi_measured_free(m);
-}
-
-static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
-    fflush(stdout);
-    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in));
-}
-
-// A result whose counts are those of the values that follow, and whose texts end.
-static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
-    size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->cache + sizeof m->cache - 1,
-                           m->timer + sizeof m->timer - 1, m->kernel + sizeof m->kernel - 1,
-                           m->throttle + sizeof m->throttle - 1 };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
-    if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
-    for (int i = 0; i < m->n_counters; i++)
-        if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
-            m->counters[i].unit[sizeof m->counters[i].unit - 1])
-            return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most &&
-           sizeof(double) * (size_t)(m->n + m->rounds * (m->control_ns ? 2 : 1)) == size;
-}
-
-// Replaces the sender's addresses by copies of the values that follow.
-static void kbi_measured_take(kbi_measured* m, const char* values) {
-    const char *rounds = values + sizeof(double) * (size_t)m->n,
-               *control = rounds + sizeof(double) * (size_t)m->rounds;
-    m->samples = kbi_copy_reals(values, m->n);
-    m->round_ns = kbi_copy_reals(rounds, m->rounds);
-    m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
+    kbi_put(&all, (const char*)&head, sizeof head);
+    if (size) kbi_put(&all, (const char*)what, size);
+    if (type == KBI_RESULT) {
+        kbi_measured* m = (kbi_measured*)what;
+        const double* arrays[] = { m->samples, m->round_ns, m->control_ns };
+        for (int k = 0; k < 3; k++)
+            if (arrays[k]) kbi_put(&all, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
+        kbi_measured_free(m);
+    }
+    head.size = (uint32_t)(all.n - sizeof head);
+    memcpy(all.s, &head, sizeof head);
+    if (type >= KBI_RESULT) fflush(stdout);
+    if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
+    kbi_text_free(&all);
 }
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
@@ -16166,6 +13945,32 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     kbi_truth truth;       // of the calibration, when it was measured
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
+
+// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot be.
+static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
+                                      const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
+                                      const kbi_sink* sink) {
+    kbi_recipe recipe;
+    kbi_recipe_of(&recipe, o);
+    recipe.device = job->device;
+    recipe.placement = job->process;
+    recipe.max_time = job->max_time;
+    recipe.verdicts = verdicts;
+    kbi_recipe_inside(&recipe, job->inside);
+    if (!b) {
+        if (!kbi_options_pin(o)) return NULL;
+        if (job->has_truth) kbi_truth_set(&job->truth);
+        kbi_lab.roofs = job->roofs, kbi_lab.core = job->core, kbi_lab.told = true;
+        b = kbi_backend_open(&recipe, machine);
+        if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
+        if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    }
+    bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
+    const char* left = kbi_left_behind(machine->gpu_present != 0);
+    if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
+    return b;
+}
 
 // The child process that asks CUPTI: writes the durations, or nothing.
 static int kbi_truth_main(void) {
@@ -16187,49 +13992,28 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides
+                                   SIGTTIN, SIGTTOU }; // no process of the terminal's own group
     kbi_plan plan;
     kbi_machine machine;
-    kbi_recipe recipe;
     kbi_job job;
     const kbi_backend* b = NULL;
     int in = kbi_high_file(kbi_birth.in), out = kbi_high_file(kbi_birth.out);
+    const kbi_sink sink = { kbi_send, &out };
     close(kbi_birth.in);
     close(kbi_birth.out);
     kbi_birth.role = KBI_BUSY;
-    signal(SIGINT, SIG_IGN); // the supervisor decides
-    signal(SIGQUIT, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN); // no process of the terminal's own group
-    signal(SIGTTOU, SIG_IGN);
+    for (int i = 0; i < KBI_COUNT(ignored); i++) signal(ignored[i], SIG_IGN);
     kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || !kbi_options_pin(o) || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o)))
-        return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_word, kbi_send_result, kbi_send_inside, &out };
-    bool good = true;
-    while (good && kbi_read_all(in, &job, sizeof job)) {
-        char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
-        size_t told = sizeof(kbi_verdict) * (size_t)job.n;
+    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
+    while (kbi_read_all(in, &job, sizeof job)) {
+        size_t n = (size_t)job.n, told = sizeof(kbi_verdict) * n;
+        char* wanted = (char*)kbi_grow(NULL, n + 1);
         kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
-        if (!b) {
-            if (job.has_truth) kbi_truth_set(&job.truth);
-            kbi_lab.roofs = job.roofs, kbi_lab.core = job.core, kbi_lab.told = true;
-            kbi_recipe_of(&recipe, o);
-            recipe.device = job.device;
-            recipe.placement = job.process;
-            kbi_recipe_inside(&recipe, job.inside);
-            b = kbi_backend_open(&recipe, &machine);
-            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine);
-            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        }
-        recipe.max_time = job.max_time;
-        recipe.verdicts = verdicts;
-        good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
-                                                               wanted, &sink);
-        good = good && !kbi_left_behind(machine.gpu_present != 0);
-        // roofs may have been measured meanwhile
-        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        kbi_send(out, KBI_DONE, good, NULL, 0);
+        if (!kbi_read_all(in, wanted, n) || !kbi_read_all(in, verdicts, told)) return KBI_EXIT_FAILED;
+        b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
+        if (!b) return KBI_EXIT_USAGE;
         KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
@@ -16250,17 +14034,16 @@ typedef struct kbi_output_file {
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps;       // an output asks for all records at the end
-    kbi_records kept; // of a run, whose own records do not outlive their group
+    bool keeps; // an output asks for all records at the end
+    kb_result* kept;
+    int64_t n_kept;
 } kbi_outputs;
 
 // --- one file for one option ---
 
 typedef struct kbi_destination { // where an option writes
     const char* option;          // without its --; NULL: no option, but stdout or stderr
-    kbi_text path, target;
-    struct stat at; // of the file, or of its folder where it is new
-    bool there, known;
+    char* path;                  // from the root on, behind all links
 } kbi_destination;
 
 static struct kbi_destinations {
@@ -16268,69 +14051,42 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-static void kbi_destination_look(kbi_destination* p) {
-    if (!p->option) return;
-    p->known = p->there = stat(p->path.s, &p->at) == 0;
-    if (p->there) return;
-    kbi_text above = KBI_BLANK;
-    kbi_put(&above, p->target.s, kbi_folder_length(p->target.s));
-    p->known = stat(above.s, &p->at) == 0;
-    kbi_text_free(&above);
-}
-
-static bool kbi_destinations_same(const kbi_destination* a, const kbi_destination* b) {
-    if (kbi_is(a->path.s, "-") || kbi_is(b->path.s, "-")) return kbi_is(a->path.s, b->path.s);
-    if (a->there != b->there) return false;
-    if (a->there && S_ISCHR(a->at.st_mode)) return false; // devices keep nothing
-    if (kbi_is(a->target.s, b->target.s)) return true;
-    if (!a->known || !b->known || !kbi_same_file(&a->at, &b->at)) return false;
-    return a->there ||
-           kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
-}
-
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
 static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
+    kbi_text full = KBI_BLANK;
+    struct stat about;
+    bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_destination* p = &all->of[all->n];
-    memset(p, 0, sizeof *p);
-    p->option = option;
-    if (folder) kbi_putf(&p->path, "%s/", folder);
-    kbi_puts(&p->path, path);
-    kbi_path_target(&p->target, p->path.s);
-    kbi_destination_look(p);
-    all->n++;
-    for (int i = 0; i < all->n - 1; i++) {
-        kbi_destination* before = &all->of[i];
-        kbi_destination_look(before);
-        if ((!before->option && !before->there) || !kbi_destinations_same(before, p)) continue;
-        if (!before->option)
-            kbi_error("--%s %s is the file that %s goes to; name another file", option, p->path.s, before->path.s);
-        else if (kbi_is(p->path.s, "-"))
+    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
+    for (int i = 0; i < all->n && apart && !device; i++) {
+        const kbi_destination* before = &all->of[i];
+        apart = !kbi_is(before->path, real);
+        if (!apart && !before->option)
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+        else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
-        else
-            kbi_error("--%s %s and --%s %s are one file; give each its own", before->option, before->path.s, option,
-                      p->path.s);
-        return false;
+        else if (!apart)
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
     }
-    return true;
-}
-
-static void kbi_destinations_free(void) {
-    for (int i = 0; i < kbi_destinations.n; i++)
-        kbi_text_free(&kbi_destinations.of[i].path), kbi_text_free(&kbi_destinations.of[i].target);
-    kbi_destinations.n = 0;
+    all->of[all->n].option = option;
+    all->of[all->n++].path = real;
+    kbi_text_free(&full);
+    return apart;
 }
 
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
+    struct stat about;
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
-        kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
-        memset(p, 0, sizeof *p);
-        kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
-        p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
+        bool plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+        if (plain)
+            kbi_destinations.of[kbi_destinations.n++].path =
+                kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
     bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
@@ -16340,7 +14096,8 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             apart = kbi_destination_take(i->option, NULL, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
-    kbi_destinations_free();
+    for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
+    memset(&kbi_destinations, 0, sizeof kbi_destinations);
     return apart;
 }
 
@@ -16350,8 +14107,10 @@ static kbi_outputs* kbi_outputs_now; // of this run, for an output that opens fi
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
-    kbi_records_free(&all->kept);
-    all->n = 0;
+    for (int64_t i = 0; i < all->n_kept; i++) kb_result_free(&all->kept[i]);
+    KBENCH_FREE(all->kept);
+    all->kept = NULL;
+    all->n_kept = all->n = 0;
 }
 
 // A file that is written at the end. False after an error message.
@@ -16399,17 +14158,21 @@ static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them ta
     return some;
 }
 
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
-    if (all->keeps) kbi_records_keep(&all->kept, r);
+// Takes records that are wanted at the end, with what they own.
+static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
+    if (!all->keeps || !n) return;
+    all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
+    memcpy(all->kept + all->n_kept, results, sizeof(kb_result) * (size_t)n);
+    all->n_kept += n;
 }
 
 // Writes all of them; where there are no records, old files stay.
-static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
+static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
-        if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].fill(&to->waiting, records->of, records->n);
+        if (!n && to->file < 0 && to->old.st_nlink) continue;
+        all->of[i].fill(&to->waiting, records, n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16426,9 +14189,9 @@ static void kbi_csv_add(void) {
     kb_add_output(&csv);
 }
 
-static int kbi_outputs_end(const kbi_records* records, int code) {
+static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->end) code = i->end(records->of, records->n, code);
+        if (i->on && i->end) code = i->end(records, n, code);
     return code;
 }
 
@@ -16462,24 +14225,24 @@ typedef struct kbi_worker { // as the supervisor sees it
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
-    bool due, done;        // to be measured alone in a fresh one; that has been tried
-    uint64_t flags;        // with which it failed
-    char failed[200];      // and how, for people
-} kbi_again;
+typedef enum kbi_retry { KBI_NO_RETRY, KBI_RETRY_DUE, KBI_RETRIED } kbi_retry;
+typedef struct kbi_waiting { // a case of the group
+    bool wanted;             // it is still to be measured
+    int64_t spent;           // ns in it
+    kbi_retry retry;         // alone in a fresh worker, because it failed in one that had run other cases
+    char failed[200];        // how, for people
+} kbi_waiting;
 
 typedef struct kbi_group { // the group being measured
     int first, n;
-    kbi_measured* m;
-    char* wanted;      // still to be measured
-    int64_t* spent;    // ns in each case
-    int current;       // the case the worker is in, -1 between cases
-    kbi_measured word; // of that case, whose function goes on; status KB_OK: it has none yet
+    kbi_measured* m;     // n of them; without samples: not measured
+    kbi_waiting* of;     // n of them; NULL: nobody is asked for anything
+    int current;         // the case the worker is in, -1 between cases
+    kbi_measured failed; // of that case, if its function goes on though it failed or was skipped; else status KB_OK
     int64_t since;
-    bool machine; // since then it measures the machine, which is no case's time
-    kbi_again* again;
+    bool machine;                // since then it measures the machine, which is no case's time
     int idle;                    // workers in a row that died before they entered a case
-    kbi_inside** inside;         // what was found inside of them; NULL: they are being measured
+    kbi_inside** inside;         // the profiles that are wanted; NULL: times are wanted
     const kbi_verdict* verdicts; // of the inspection
 } kbi_group;
 
@@ -16497,7 +14260,7 @@ typedef struct kbi_supervisor {
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
-    kbi_resume resume;
+    kb_planned* planned; // the plan's cases, with the records that stand for them
     kbi_table table;
     kb_result* held; // with --sort: those of the operation that is being measured, until all are there
     int n_held;
@@ -16510,9 +14273,9 @@ typedef struct kbi_supervisor {
     unsigned inside;                       // bits of instruments: what is to be looked into
     kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
     int inspected;                         // the first case that was not
-    char said[400];                        // of why that was not to be had, last
+    char said[400];                        // the last warning about a case
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
-    int resumed;                           // that an earlier run has done
+    int recalled;                          // for which a record stands that was there before
     int fewer;                             // that an interruption left with fewer processes
     bool unseen;                           // an instrument saw nothing
     bool unstored;                         // a file could not be written
@@ -16534,14 +14297,14 @@ static void kbi_interrupt(int number) {
 }
 
 // A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
-static void kbi_watch_unless_ignored(int number) {
-    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
+    if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
 
 static void kbi_watch_ends(void) {
-    kbi_watch_unless_ignored(SIGINT);
-    kbi_watch_unless_ignored(SIGHUP);
-    kbi_watch_unless_ignored(SIGQUIT);
+    kbi_watch_unless_ignored(SIGINT, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGHUP, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGQUIT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
 }
 
@@ -16585,8 +14348,7 @@ static void kbi_worker_end(kbi_worker* w) {
 }
 
 static void kbi_worker_kill(kbi_worker* w) {
-    if (!w->process) return;
-    if (!w->dead) kill(w->process, SIGKILL);
+    if (w->process && !w->dead) kill(w->process, SIGKILL);
     kbi_worker_end(w);
 }
 
@@ -16647,19 +14409,20 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
-    fcntl(to[1], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     memset(w, 0, sizeof *w);
     w->process = process;
     w->to = to[1];
     w->from = from[0];
     w->device = device;
     w->first = -1;
+    fcntl(w->to, F_SETFD, FD_CLOEXEC);
+    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
+    fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
-    kbi_words_put(&words, s->o);
-    if (!kbi_worker_tell(s, words.s, words.n)) close(w->to), w->to = -1; // it ends, instead of waiting for the rest
+    for (int i = 0; i < s->o->argc; i++) kbi_put(&words, s->o->argv[i], strlen(s->o->argv[i]) + 1);
+    if (!kbi_worker_tell(s, &words.n, sizeof words.n) || !kbi_worker_tell(s, words.s, words.n))
+        close(w->to), w->to = -1; // it ends, instead of waiting for the rest
     kbi_text_free(&words);
     return true;
 }
@@ -16682,103 +14445,112 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     s->has_truth = have == sizeof s->truth;
 }
 
-// --- what comes back ---
+// --- what happens to cases, in a worker or in this process ---
 
 // What the worker did until now was the current case's, unless it was the machine's.
 static void kbi_spend(kbi_group* g, int64_t now) {
-    if (g->current >= 0 && !g->machine) g->spent[g->current] += now - g->since;
+    if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
     g->since = now;
     g->machine = false;
 }
 
-static void kbi_receive_enter(void* to, int index) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    kbi_group* g = &s->group;
-    int64_t now = kbi_now();
-    kbi_spend(g, now);
-    g->current = index - g->first;
-    g->word.status = KB_OK;
-    g->idle = 0;
-    if (s->worker.first < 0) s->worker.first = index;
-    s->worker.mixed |= index != s->worker.first;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
+static void kbi_case_over(kbi_group* g, int i) {
+    g->of[i].wanted = false;
+    kbi_spend(g, kbi_now());
+    g->current = -1;
 }
 
-static void kbi_receive_beat(void* to, bool machine) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    if (s->group.current < 0) return;
-    if (machine != s->group.machine) kbi_spend(&s->group, kbi_now());
-    s->group.machine = machine;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
-}
-
-// Of it no more is kept than what is left when the process ends.
-static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
-    kbi_measured_clear(&s->group.word);
-    s->group.word.status = m->status;
-    s->group.word.flags = m->flags;
-    memcpy(s->group.word.message, m->message, sizeof m->message);
+static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* what, const char* advice) {
+    if (kbi_is(what, s->said)) return;
+    kbi_progress_clear(&s->progress);
+    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, of, what, advice);
+    snprintf(s->said, sizeof s->said, "%s", what);
 }
 
 // Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
 // alone in a fresh one.
-static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
-    kbi_again* again = &s->group.again[i];
+static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
     if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
-    if (!failed || !s->worker.mixed || again->due || again->done) return false;
-    again->due = true;
-    again->flags = m->flags;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
-            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-            break;
-        }
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+    if (!failed || !s->worker.mixed || w->retry) return false;
+    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
+            snprintf(w->failed, sizeof w->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+    kbi_case_over(&s->group, i);
+    w->wanted = true;
+    w->retry = KBI_RETRY_DUE;
     return true;
 }
 
-static void kbi_receive_result(void* to, int index, kbi_measured* m) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
-    kbi_again* again = &s->group.again[i];
-    if (kbi_again_due(s, i, m)) {
+static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
+    if (kbi_retry_due(s, i, m)) {
         kbi_measured_free(m);
         return;
     }
-    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0); // NULL: not measured
+    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (again->due && m->status == KB_OK)
+    if (w->retry == KBI_RETRY_DUE && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
                    "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                   again->failed);
-    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
-        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
-                   again->failed);
-    if (again->due) again->due = false, again->done = true;
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+                   w->failed);
+    if (w->retry) w->retry = KBI_RETRIED;
+    kbi_case_over(&s->group, i);
     s->done++;
 }
 
-static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
+static void kbi_receive_inside(kbi_supervisor* s, int i, const kbi_inside* in) {
     s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
-    if (!in->message[0] || kbi_is(in->message, s->said) || s->inside == KBI_WISH_STREAMS) return;
-    kbi_progress_clear(&s->progress);
-    kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
-    memcpy(s->said, in->message, sizeof s->said);
+    kbi_case_over(&s->group, i);
+    if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
 }
 
-// A case that ended its worker, or had to be ended with it. The word that it had by then stands: KB_ALLOC gives NULL
+static void kbi_happened(void* to, kbi_message_type type, int index, void* what) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    kbi_group* g = &s->group;
+    int i = index - g->first;
+    switch (type) {
+    case KBI_HELLO:
+        if (what != &s->machine) memcpy(&s->machine, what, sizeof s->machine);
+        s->known = true;
+        return;
+    case KBI_ENTER:
+        kbi_spend(g, kbi_now());
+        g->current = i;
+        g->failed.status = KB_OK;
+        g->idle = 0;
+        if (s->worker.first < 0) s->worker.first = index;
+        s->worker.mixed |= index != s->worker.first;
+        break;
+    case KBI_BEAT:
+        if (g->current < 0) return;
+        if ((index != 0) != g->machine) kbi_spend(g, kbi_now());
+        g->machine = index != 0;
+        break;
+    case KBI_TOLD: { // its arrays are in the other process
+        const kbi_measured* m = (const kbi_measured*)what;
+        kbi_measured_clear(&g->failed);
+        g->failed.status = m->status;
+        g->failed.flags = m->flags;
+        memcpy(g->failed.message, m->message, sizeof m->message);
+        return;
+    }
+    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
+    case KBI_FOUND: kbi_receive_inside(s, i, (const kbi_inside*)what); return;
+    case KBI_DONE:
+        if (!s->isolated && what)
+            kbi_warn_once(s, 0, "", (const char*)what,
+                          ". Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                          "a fresh one.");
+        return;
+    }
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
+}
+
+// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: KB_ALLOC gives NULL
 // behind it, which few functions look at.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
@@ -16786,64 +14558,48 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     kbi_measured_clear(&m);
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
-    if (i == s->group.current && s->group.word.status != KB_OK) m = s->group.word;
+    if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
     if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
-    if (s->group.inside) { // that is nothing against what was measured before
-        if (s->inside != KBI_WISH_STREAMS && kbi_again_due(s, i, &m)) return;
-        kbi_inside* without = kbi_inside_without(m.message);
-        if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
-            without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
-            snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
-        }
-        kbi_receive_inside(s, s->group.first + i, without);
-        KBENCH_FREE(without);
+    if (!s->group.inside) {
+        kbi_receive_result(s, i, &m);
         return;
     }
-    kbi_receive_result(s, s->group.first + i, &m);
+    // that is nothing against what was measured before
+    if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
+    kbi_inside* without = kbi_inside_without(m.message);
+    if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
+        without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
+        snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
+    }
+    kbi_receive_inside(s, i, without);
+    KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int signal) {
-    static const struct {
-        int number;
-        const char* name;
-    } names[] = { { SIGSEGV, "segmentation fault" },
-                  { SIGABRT, "abort" },
-                  { SIGBUS, "bus error" },
-                  { SIGILL, "illegal instruction" },
-                  { SIGFPE, "arithmetic exception" },
-                  { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" },
-                  { SIGTRAP, "trap" },
-                  { SIGSTOP, "stop" } };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (names[i].number == signal) return names[i].name;
-    return "signal";
-}
-
-static void kbi_say_death(const kbi_worker* w, char died[KBI_DIED_TEXT]) {
-    if (w->babble)
-        snprintf(died, KBI_DIED_TEXT, "what its process sent is no answer of a worker");
-    else if (WIFSIGNALED(w->status))
-        snprintf(died, KBI_DIED_TEXT, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
-    else
-        snprintf(died, KBI_DIED_TEXT, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
+static const char* kbi_signal_name(int number) {
+    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
 }
 
 // The worker is gone: whose fault that was, and how it went.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
+    kbi_worker* w = &s->worker;
     char died[KBI_DIED_TEXT];
     int i = g->current;
-    if (s->worker.babble) kbi_worker_kill(&s->worker);
-    kbi_worker_end(&s->worker);
+    if (w->babble) kbi_worker_kill(w);
+    kbi_worker_end(w);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
-        if (g->wanted[j]) i = j;
+        if (g->of[j].wanted) i = j;
     if (i < 0) return;
-    kbi_say_death(&s->worker, died);
+    if (w->babble)
+        snprintf(died, sizeof died, "what its process sent is no answer of a worker");
+    else if (WIFSIGNALED(w->status))
+        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+    else
+        snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
@@ -16851,63 +14607,41 @@ typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Whether a message of such a kind, size and index can come now.
+// Whether this is the head of a message of ours that can come now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
-    int i = m->index - s->group.first;
-    bool ours = i >= 0 && i < s->group.n && s->group.wanted && s->group.wanted[i];
-    if (m->magic != KBI_MAGIC) return false;
-    switch (m->type) {
-    case KBI_HELLO: return m->size == sizeof s->machine;
-    case KBI_TOLD: return ours && m->size == sizeof(kbi_measured) && i == s->group.current;
-    case KBI_ENTER: return m->size == 0 && ours;
-    case KBI_BEAT:
-    case KBI_DONE: return m->size == 0;
-    case KBI_RESULT:
-        return ours && !s->group.inside && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
-    case KBI_FOUND: return ours && s->group.inside && m->size >= sizeof(kbi_inside) && m->size <= KBI_MESSAGE_LIMIT;
-    default: return false;
-    }
+    static const size_t least[] = {
+        0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
+    };
+    KBI_STATIC_ASSERT(KBI_COUNT(least) == KBI_DONE + 1, "a size for each message");
+    const kbi_group* g = &s->group;
+    int i = m->index - g->first;
+    if (m->magic != KBI_MAGIC || m->type < KBI_HELLO || m->type > KBI_DONE) return false;
+    if (m->size < least[m->type] || m->size > (least[m->type] ? KBI_MESSAGE_LIMIT : 0)) return false;
+    if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
+    if (m->type == (g->inside ? KBI_RESULT : KBI_FOUND)) return false;
+    return i >= 0 && i < g->n && g->of && g->of[i].wanted;
 }
 
-static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, const char* body) {
-    switch (m->type) {
-    case KBI_HELLO: memcpy(&s->machine, body, sizeof s->machine), s->known = true; break;
-    case KBI_ENTER: kbi_receive_enter(s, m->index); break;
-    case KBI_BEAT: kbi_receive_beat(s, m->index != 0); break;
-    case KBI_TOLD: {
-        kbi_measured word;
-        memcpy(&word, body, sizeof word);
-        bool possible = word.status > KB_OK && word.status <= KB_SKIPPED && !word.message[sizeof word.message - 1];
-        if (possible) kbi_receive_word(s, &word);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
+// The arrays that lie behind a result move to memory of their own. false: there are not as many values.
+static bool kbi_measured_receive(kbi_measured* m, size_t size) {
+    const char* values = (const char*)(m + 1);
+    double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
+    size_t left = (size - sizeof *m) / sizeof(double);
+    for (int k = 0; k < 3; k++) {
+        size_t n = !*arrays[k] ? 0 : (size_t)(k ? m->rounds : m->n);
+        if (n > left) return false;
+        if (*arrays[k]) *arrays[k] = kbi_copy_reals(values, (int64_t)n);
+        values += sizeof(double) * n, left -= n;
     }
-    case KBI_DONE:
-        if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
-        return KBI_PUMP_DONE;
-    case KBI_FOUND: {
-        kbi_inside* in = (kbi_inside*)memcpy(kbi_grow(NULL, m->size), body, m->size); // where the pipe left it is odd
-        bool possible = kbi_inside_possible(in, m->size);
-        if (possible) kbi_receive_inside(s, m->index, in);
-        KBENCH_FREE(in);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    }
-    default: {
-        kbi_measured measured;
-        memcpy(&measured, body, sizeof measured);
-        if (!kbi_measured_possible(&measured, m->size - sizeof measured)) return KBI_PUMP_LOST;
-        kbi_measured_take(&measured, body + sizeof measured);
-        kbi_receive_result(s, m->index, &measured);
-    }
-    }
-    return KBI_PUMP_ON;
+    return !left;
 }
 
 // Takes what has come, which may end in the middle of a message, and handles those that are whole.
 static kbi_pump kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     char some[16384];
-    size_t at = 0;
     kbi_pump next = KBI_PUMP_ON;
+    size_t at = 0;
     ssize_t n = kbi_read_some(w->from, some, sizeof some);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return KBI_PUMP_ON;
     if (n <= 0) return KBI_PUMP_LOST;
@@ -16917,11 +14651,18 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
         memcpy(&m, w->inbox.s + at, sizeof m);
         if (!kbi_message_possible(s, &m)) return w->babble = true, KBI_PUMP_LOST;
         if (w->inbox.n - at - sizeof m < m.size) break;
-        next = kbi_handle_message(s, &m, w->inbox.s + at + sizeof m);
-        if (next == KBI_PUMP_LOST) w->babble = true;
+        void* body = kbi_grow(NULL, (size_t)m.size + 1); // where the pipe left it is not aligned
+        memcpy(body, w->inbox.s + at + sizeof m, m.size);
+        bool good = m.type == KBI_RESULT  ? kbi_measured_receive((kbi_measured*)body, m.size)
+                    : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
+                                          : true;
+        if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
+        KBENCH_FREE(body);
+        if (!good) return w->babble = true, KBI_PUMP_LOST;
+        if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
+        if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
         at += sizeof m + m.size;
     }
-    if (!w->process) return next; // ended, and its inbox with it
     memmove(w->inbox.s, w->inbox.s + at, w->inbox.n - at);
     w->inbox.n -= at;
     return next;
@@ -16951,13 +14692,13 @@ static void kbi_listen(kbi_supervisor* s) {
         // them: that is nobody's time, but has an end, too
         bool nobodys = g->current < 0 || g->machine;
         double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
+        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
         int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
-            if (g->wanted[i]) g->current = i;
+            if (g->of[i].wanted) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
         kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
                       stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
@@ -16977,8 +14718,32 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
 }
 
-static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
+// A group of which nothing is wanted yet. m: its first case's result; NULL: none is wanted.
+static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** inside) {
     kbi_group* g = &s->group;
+    memset(g, 0, sizeof *g);
+    g->first = first;
+    g->n = n;
+    g->m = m;
+    g->inside = inside;
+    g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
+    memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
+    g->since = kbi_now();
+    if (s->verdicts) g->verdicts = s->verdicts + first;
+}
+
+static void kbi_group_close(kbi_supervisor* s) {
+    KBENCH_FREE(s->group.of);
+    s->group.of = NULL;
+    s->group.inside = NULL;
+    s->group.verdicts = NULL;
+}
+
+// Asks the worker for all wanted cases of the group, or for one alone, and tells it what is known; in one process, does
+// that job here. false: the worker cannot be told.
+static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
+    kbi_group* g = &s->group;
+    size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
     kbi_job job;
     memset(&job, 0, sizeof job);
     job.first = g->first;
@@ -16997,37 +14762,43 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     g->current = -1;
     g->machine = false;
     g->since = s->tick = kbi_now();
-    for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    bool good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n) &&
-                kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
-                              sizeof(kbi_verdict) * (size_t)g->n);
-    KBENCH_FREE(none);
+    char* wanted = (char*)kbi_grow(NULL, n + 1);
+    for (int i = 0; i < g->n; i++) {
+        g->of[i].spent = 0; // what a worker that is no more spent is no fault of theirs
+        wanted[i] = alone < 0 ? g->of[i].wanted : i == alone;
+    }
+    bool good = true;
+    if (s->isolated) {
+        kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, told + 1);
+        memset(none, 0, told);
+        good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
+               kbi_worker_tell(s, g->verdicts ? g->verdicts : none, told);
+        KBENCH_FREE(none);
+    } else {
+        const kbi_sink sink = { kbi_happened, s };
+        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, NULL, s->backend, &s->machine, &sink);
+        kbi_before.known = false; // the user's own process may change between two groups
+    }
+    KBENCH_FREE(wanted);
     return good;
 }
 
-// Learns what machine this is: an empty job.
-static bool kbi_meet_once(kbi_supervisor* s, int device) {
+// Learns what machine this is, by a job without cases. The calibration's truth comes from a process of its own, before
+// the first one that measures. Without a GPU it ends as soon as it has found that.
+static bool kbi_meet(kbi_supervisor* s, int device) {
     s->known = false;
-    if (!s->isolated) {
-        if (!kbi_options_pin(s->o)) return false;
-        if (s->has_truth) kbi_truth_set(&s->truth);
-        s->recipe.device = device;
-        s->backend = kbi_backend_open(&s->recipe, &s->machine);
-        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine);
-        s->known = true;
-        return true;
-    }
-    if (!kbi_worker_start(s, device)) return false;
-    char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
-    memset(nothing, 0, (size_t)s->group.n + 1);
+    kbi_group_open(s, 0, 0, NULL, NULL);
+    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
+        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
+        kbi_ask_truth(s, device);
+    s->backend = NULL;
+    if (s->isolated && !kbi_worker_start(s, device)) return false;
+    kbi_pump next = kbi_job_send(s, device, -1) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     double limit = kbi_start_limit(s);
-    kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
+    while (s->isolated && next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         next = kbi_await(s);
-    KBENCH_FREE(nothing);
-    if (next == KBI_PUMP_DONE) return s->known;
+    kbi_group_close(s);
+    if (next == KBI_PUMP_DONE || !s->isolated) return s->known;
     bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
     kbi_worker_kill(&s->worker);
     if (kbi_desk.interrupted) return false;
@@ -17042,77 +14813,180 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     return false;
 }
 
-// The calibration's truth comes from a process of its own, before the first one that measures. Without a GPU it ends as
-// soon as it has found that.
-static bool kbi_meet(kbi_supervisor* s, int device) {
-    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
-        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
-        kbi_ask_truth(s, device);
-    return kbi_meet_once(s, device);
-}
-
+// Until every case of the group that is wanted has its result. A case that is to be measured again alone gets a worker
+// of its own.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    if (!s->isolated) {
-        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, NULL, kbi_receive_result, kbi_receive_inside, s };
-        kbi_recipe recipe = s->recipe;
-        char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        if (g->inside) kbi_recipe_inside(&recipe, s->inside);
-        (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
-                                                       g->n, wanted, &sink);
-        KBENCH_FREE(wanted);
-        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
-        if (left && !kbi_is(left, s->said)) {
-            kbi_progress_clear(&s->progress);
-            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
-                     "a fresh one.",
-                     s->plan->cases[g->first].name, left);
-            snprintf(s->said, sizeof s->said, "%s", left);
+    while (!kbi_desk.interrupted) {
+        int device = s->worker.device, alone = -1, left = 0;
+        for (int i = g->n - 1; i >= 0; i--) {
+            left += g->of[i].wanted;
+            if (g->of[i].wanted && g->of[i].retry == KBI_RETRY_DUE) alone = i;
         }
-        kbi_before_forget();
-        for (int i = 0; i < g->n; i++)
-            if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
-        return;
-    }
-    char* wanted = (char*)kbi_grow(NULL, (size_t)g->n);
-    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_desk.interrupted) {
-        int device = s->worker.device, alone = -1;
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        for (int i = 0; i < g->n && alone < 0; i++)
-            if (g->wanted[i] && g->again[i].due) alone = i;
-        if (alone >= 0) {
-            memset(wanted, 0, (size_t)g->n);
-            wanted[alone] = 1;
-        }
+        if (!left) return;
         if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
-        if (!s->worker.process && !kbi_worker_start(s, device)) {
-            for (int i = 0; i < g->n; i++)
-                if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
-            break;
-        }
-        if (kbi_send_job(s, device, wanted))
-            kbi_listen(s);
-        else
+        bool started = !s->isolated || s->worker.process || kbi_worker_start(s, device);
+        if (started && !kbi_job_send(s, device, alone))
             kbi_worker_lost(s);
+        else if (started && s->isolated)
+            kbi_listen(s);
+        if (started && s->isolated) continue;
+        for (int i = 0; i < g->n; i++)
+            if (g->of[i].wanted)
+                kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
+                              started ? "another case lost the device before this one"
+                                      : "not run: its process could not be started");
     }
-    KBENCH_FREE(wanted);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- shown ---
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes: starting one is shared by so many
 
-static void kbi_count(kbi_supervisor* s, const kb_result* r) {
-    if (r->status == KB_OK)
-        s->ok++;
-    else if (r->status == KB_FAILED)
-        s->failed++;
-    else
-        s->skipped++;
+// Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
+typedef struct kbi_batch {
+    int first, n, processes;
+    int64_t began;
+    kbi_measured* m;     // of process p's case i: [p * n + i]; without samples: not measured
+    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
+    double* share;       // [i]: the least max_time that --budget left it in a process
+    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
+    kb_result* results;  // [row]
+    int n_rows;
+    kbi_rivals* groups; // of rows
+    int n_groups;
+} kbi_batch;
+
+// Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
+// process of its own; where there is but one, when all has been measured.
+static int kbi_batch_end(const kbi_supervisor* s, int first) {
+    const kbi_plan* plan = s->plan;
+    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
+    if (s->inside && !s->isolated) most = plan->n;
+    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
+        end = kbi_group_end(plan, end);
+    return end;
 }
+
+static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
+
+// --- inspected: the CUDA calls of each case's block, before it is measured ---
+
+static const double kbi_inspect_seconds =
+    10; // of inspections in a row, before their process ends and another measures
+
+// Inspects at least the cases before `end`, and so many more that a process is not started for each group. The process
+// is the worker meanwhile. Where there is no CUPTI the first answer is everybody's.
+static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
+    if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
+    if (s->inspected >= end) return;
+    const kbi_plan* plan = s->plan;
+    const kbi_worker measures = s->worker;
+    const unsigned inside = s->inside;
+    const int64_t began = kbi_now();
+    double most = kbi_inspect_seconds;
+    bool able = true;
+    if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    memset(&s->worker, 0, sizeof s->worker);
+    s->worker.device = measures.device;
+    s->inside = KBI_WISH_STREAMS;
+    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_desk.interrupted; at = next) {
+        int n = kbi_group_end(plan, at) - at;
+        next = at + n;
+        if (at >= end && kbi_seconds_since(began) > most) break;
+        s->inspected = next;
+        for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
+        if (kbi_recalled(s->planned, plan, at)) continue;
+        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_group_open(s, at, n, NULL, found);
+        for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
+        kbi_measure_group(s);
+        kbi_group_close(s);
+        for (int i = 0; i < n; i++) {
+            if (found[i]) s->verdicts[at + i] = found[i]->verdict;
+            able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
+            KBENCH_FREE(found[i]);
+        }
+        KBENCH_FREE(found);
+    }
+    for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!able) s->inspected = plan->n;
+    kbi_worker_kill(&s->worker);
+    s->worker = measures;
+    s->inside = inside;
+}
+
+// --- measured ---
+
+// Whether --budget leaves a group no time, or left its first process none; if there is some, how much.
+static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
+    kbi_budget* left = &s->budget;
+    double* share = b->share + (first - b->first);
+    if (!left->until) return false;
+    bool none = here && (kbi_budget_over(left, s->process, b->processes, b->began, kbi_now()) || share[0] < 0);
+    if (!none) s->recipe.max_time = kbi_budget_share(left, s->o, kbi_now());
+    kbi_budget_add(left, s->o, here, -1);
+    for (int i = first; none && s->process == 0 && i < end; i++) {
+        share[i - first] = -1;
+        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(left, s->plan->cases[i].name);
+    }
+    return none;
+}
+
+// All groups by one process, which is a fresh one where there are several.
+static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
+    int end = b->first + b->n;
+    s->done = b->first;
+    s->progress.process = s->process;
+    s->progress.processes = b->processes;
+    for (int first = b->first, next; first < end && !kbi_desk.interrupted; first = next) {
+        int here = 0, at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+        if (kbi_batch_no_time(s, b, first, next, here)) continue;
+        kbi_group_open(s, first, next - first, b->m + (s->process * b->n + at), NULL);
+        s->absent += s->process ? 0 : next - first - here;
+        for (int i = 0; i < next - first; i++) {
+            s->group.of[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
+            b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
+            s->done += !s->group.of[i].wanted;
+        }
+        for (int i = 0; i < next - first && s->verdicts; i++) // the inspection had to be ended, and so would this
+            if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
+                kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
+        int64_t began = kbi_now();
+        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
+        kbi_measure_group(s);
+        if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
+        kbi_group_close(s);
+    }
+    for (int i = 0; i < b->n; i++) {
+        const kbi_measured* m = &b->m[s->process * b->n + i];
+        b->over[i] |= m->samples && m->status != KB_OK;
+    }
+    if (b->processes > 1) kbi_worker_kill(&s->worker);
+}
+
+// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
+static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
+    bool late = s->budget.until && kbi_now() > s->budget.until;
+    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    kbi_worker_kill(&s->worker);
+    for (int first = b->first, next; first < b->first + b->n && !kbi_desk.interrupted; first = next) {
+        int at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        kbi_group_open(s, first, next - first, NULL, b->inside + at);
+        for (int i = 0; i < next - first; i++) s->group.of[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        kbi_measure_group(s);
+        kbi_group_close(s);
+    }
+    kbi_worker_kill(&s->worker);
+}
+
+// --- judged, recorded ---
 
 // How many cases of the plan, all shards together, have the operation and direction of this one.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
@@ -17123,13 +14997,83 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
+// Judges the cases that were measured: each process's samples, then all processes of a case, what instruments found in
+// it, and the cases of a group against each other. Each gets its record.
+static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
+    const int n = b->n, processes = b->processes;
+    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
+    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
+    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
+    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    for (int i = 0; i < n; i++) {
+        double values[KBI_PROCESSES], sum = 0;
+        int count = 0;
+        for (int p = 0; p < processes; p++) {
+            const kbi_measured* m = &b->m[p * n + i];
+            kb_result* r = &all[i * processes + p];
+            values[p] = (double)NAN;
+            if (!m->samples) continue;
+            kbi_judge(r, m, &s->machine);
+            each[i * processes + p] = r;
+            values[p] = log(r->time_ms);
+            sum += values[p], count++;
+        }
+        stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
+        if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
+        kbi_pool_add(&s->pools.times, processes, values, exp(sum / count));
+        s->fewer += count < processes;
+    }
+    kbi_pool_settle(&s->pools.times, kbi_beside);
+    for (int i = 0, pooled = 0; i < n; i++) {
+        if (stands[i] < 0) continue;
+        const kbi_case* c = &s->plan->cases[b->first + i];
+        const kbi_measured* m = &b->m[stands[i] * n + i];
+        kb_result* r = &b->results[b->n_rows];
+        *r = all[i * processes + stands[i]];
+        if (processes > 1 && r->status == KB_OK)
+            kbi_judge_merge(r, each + i * processes, processes, m, &s->pools.times.spread[pooled++]);
+        else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
+            kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
+        kbi_record_case(r, c, m, &s->machine);
+        kbi_record_session(r, &s->session);
+        r->planned = kbi_planned(s->plan, c);
+        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
+            if (k->amend && k->on) k->amend(r, b->first + i);
+        if (b->inside[i] && r->status == KB_OK) kbi_record_inside(r, b->inside[i], &s->machine);
+        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
+        rows[b->n_rows++] = i;
+    }
+    for (int i = 0; i < n * processes; i++)
+        if (each[i] && i % processes != stands[i / processes]) kb_result_free(each[i]);
+    for (int row = 0, end; row < b->n_rows; row = end) {
+        int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
+        for (end = row; end < b->n_rows && rows[end] < stop;) end++;
+        kbi_rivals* c = &b->groups[b->n_groups++];
+        kbi_rivals_open(c, b->results + row, end - row, processes);
+        for (int k = 0; k < c->n * processes; k++) {
+            const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
+            c->m[k] = m->samples ? m : NULL;
+        }
+        kbi_rivals_pool(c, &s->pools);
+    }
+    kbi_pool_settle(&s->pools.ratios, 0);
+    kbi_pool_settle(&s->pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
+    KBENCH_FREE(rows);
+    KBENCH_FREE(stands);
+    KBENCH_FREE(each);
+    KBENCH_FREE(all);
+}
+
+// --- stored, shown ---
+
 // Prints what is held back, and gives it back.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
     for (int i = 0; i < s->n_held; i++) {
         for (const kb_output* o = kbi_process.outputs; o; o = o->next)
             if (o->each && o->on && !s->collect) o->each(&s->held[i]);
-        kb_result_free(&s->held[i]);
+        if (!s->outputs.keeps) kb_result_free(&s->held[i]);
     }
     KBENCH_FREE(s->held);
     s->held = NULL;
@@ -17146,6 +15090,52 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
     if (!s->table.how.sort || s->collect) kbi_show_held(s);
 }
 
+static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
+    kbi_progress_clear(&s->progress);
+    for (const kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) {
+        kbi_store_add(&s->store, c->results, c->n, true);
+        kbi_outputs_keep(&s->outputs, c->results, c->n);
+        for (const kb_result* r = c->results; r < c->results + c->n; r++) {
+            int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
+            ++*count;
+            if (s->collect) s->collect(s->collect_to, r);
+        }
+        kbi_show_results(s, c->results, c->n);
+    }
+}
+
+// A batch on its way, a stage after the other.
+static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
+    kbi_batch b;
+    size_t cases = (size_t)n, processes = (size_t)s->o->procs;
+    memset(&b, 0, sizeof b);
+    b.first = first;
+    b.n = n;
+    b.processes = (int)processes;
+    b.began = kbi_now();
+    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
+    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
+    b.share = (double*)kbi_zeros(cases, sizeof(double));
+    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
+    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
+    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
+    kbi_inspect_to(s, first, first + n);
+    for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
+    s->process = 0;
+    kbi_batch_inside(s, &b);
+    kbi_batch_judge(s, &b);
+    kbi_batch_output(s, &b);
+    for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
+    KBENCH_FREE(b.groups);
+    KBENCH_FREE(b.results);
+    KBENCH_FREE(b.inside);
+    KBENCH_FREE(b.share);
+    KBENCH_FREE(b.over);
+    KBENCH_FREE(b.m);
+}
+
 static void kbi_show_machine(kbi_supervisor* s) {
     kb_result facts;
     kbi_result_clear(&facts);
@@ -17156,423 +15146,63 @@ static void kbi_show_machine(kbi_supervisor* s) {
     kb_result_free(&facts);
 }
 
-// --- measured ---
-
-enum { KBI_LAP_CASES = 16 }; // at least, of several processes: starting one is shared by so many
-
-// Consecutive groups of the plan: n cases. What is known of process p's case i stands at [p * n + i].
-typedef struct kbi_lap {
-    int first, n, processes;
-    kbi_measured* m;    // without samples: not measured
-    kb_result* results; // of what was measured, by itself
-    double* share;      // [i]: the least max_time that --budget left it in a process
-    int64_t began;
-    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
-    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
-} kbi_lap;
-
-// Where a lap begins, and where the next does: after every group where there is one process. Who looks inside does so
-// in a process of its own; where there is but one, when all has been measured.
-static int kbi_lap_end(const kbi_supervisor* s, int first) {
-    const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_resume_has(&s->resume, plan, end))
-        end = kbi_group_end(plan, end);
-    return end;
-}
-
-// Makes a group of the lap the one that the worker is asked for; nobody is asked for anything yet.
-static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    kbi_group* g = &s->group;
-    size_t at = (size_t)(s->process * lap->n + first - lap->first), count = (size_t)n;
-    memset(g, 0, sizeof *g);
-    g->first = first;
-    g->n = n;
-    g->m = lap->m ? lap->m + at : NULL; // NULL: nothing is measured
-    g->wanted = (char*)kbi_grow(NULL, count);
-    memset(g->wanted, 0, count);
-    g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
-    memset(g->spent, 0, sizeof(int64_t) * count);
-    g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
-    memset(g->again, 0, sizeof(kbi_again) * count);
-    if (s->verdicts) g->verdicts = s->verdicts + first;
-}
-
-static void kbi_lap_group_close(kbi_supervisor* s) {
-    kbi_group* g = &s->group;
-    KBENCH_FREE(g->again);
-    KBENCH_FREE(g->spent);
-    KBENCH_FREE(g->wanted);
-    g->wanted = NULL; // nobody is asked for anything until the next group
-    g->inside = NULL;
-    g->verdicts = NULL;
-}
-
-static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    int here = 0;
-    kbi_lap_group_open(s, lap, first, n);
-    for (int i = 0; i < n; i++) {
-        bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
-        s->group.wanted[i] = runs && !lap->over[first - lap->first + i];
-        here += runs;
-        lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
-        s->absent += !runs && s->process == 0;
-        s->done += !s->group.wanted[i];
-    }
-    s->group.since = kbi_now();
-    for (int i = 0; i < n && s->verdicts; i++) // the inspection had to be ended, and so would this
-        if (s->group.wanted[i] && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
-            kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
-    int64_t began = kbi_now();
-    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
-    kbi_measure_group(s);
-    if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
-    kbi_lap_group_close(s);
-}
-
-// Whether a group has no time, or its first process had none; if it has, how much.
-static bool kbi_lap_no_time(kbi_supervisor* s, const kbi_lap* lap, int first, int end) {
-    kbi_budget* b = &s->budget;
-    int here = 0, at = first - lap->first;
-    if (!b->until) return false;
-    for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
-    bool none = here && (kbi_budget_over(b, s->process, lap->processes, lap->began, kbi_now()) || lap->share[at] < 0);
-    if (!none) s->recipe.max_time = kbi_budget_share(b, s->o, kbi_now());
-    kbi_budget_add(b, s->o, here, -1);
-    for (int i = first; none && s->process == 0 && i < end; i++) {
-        lap->share[i - lap->first] = -1;
-        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(b, s->plan->cases[i].name);
-    }
-    return none;
-}
-
-// All groups by one process, which is a fresh one where there are several.
-static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
-    int end = lap->first + lap->n;
-    s->done = lap->first;
-    s->progress.process = s->process;
-    s->progress.processes = lap->processes;
-    for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        if (!kbi_lap_no_time(s, lap, first, next)) kbi_lap_group(s, lap, first, next - first);
-    }
-    for (int i = 0; i < lap->n; i++) {
-        int at = s->process * lap->n + i;
-        kb_result* r = &lap->results[at];
-        if (!lap->m[at].samples) continue;
-        kbi_judge(r, &lap->m[at], &s->machine);
-        kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
-        kbi_record_session(r, &s->session);
-        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
-            if (k->amend && k->on) k->amend(r, lap->first + i);
-        lap->over[i] |= r->status != KB_OK;
-    }
-    if (lap->processes > 1) kbi_worker_kill(&s->worker);
-}
-
-// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
-static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
-    bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
-    kbi_worker_kill(&s->worker);
-    for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        kbi_lap_group_open(s, lap, first, next - first);
-        s->group.inside = lap->inside + (first - lap->first);
-        for (int i = 0; i < next - first; i++)
-            s->group.wanted[i] = lap->m[first - lap->first + i].samples && !lap->over[first - lap->first + i];
-        kbi_measure_group(s);
-        kbi_lap_group_close(s);
-    }
-    kbi_worker_kill(&s->worker);
-}
-
-// --- inspected: the CUDA calls of each case's block, before it is measured ---
-
-static const double kbi_inspect_seconds =
-    10; // of inspections in a row, before their process ends and another measures
-
-static bool kbi_inspects(const kbi_supervisor* s) {
-    return KBI_CUDA && s->isolated && s->machine.gpu_present && s->recipe.audit && !s->machine.tool[0];
-}
-
-// A group's cases by the inspecting process, which is the worker meanwhile. false: it cannot inspect.
-static bool kbi_inspect_group(kbi_supervisor* s, int first, int n) {
-    kbi_inside** found = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * (size_t)n);
-    bool able = true;
-    kbi_lap one;
-    memset(&one, 0, sizeof one);
-    memset(found, 0, sizeof(kbi_inside*) * (size_t)n);
-    one.first = first, one.n = n;
-    kbi_lap_group_open(s, &one, first, n);
-    s->group.inside = found;
-    for (int i = 0; i < n; i++) s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
-    kbi_measure_group(s);
-    kbi_lap_group_close(s);
-    for (int i = 0; i < n; i++) {
-        kbi_verdict* v = &s->verdicts[first + i];
-        if (!found[i]) continue;
-        *v = found[i]->verdict;
-        able &= v->known || !v->note[0];
-        KBENCH_FREE(found[i]);
-    }
-    KBENCH_FREE(found);
-    return able;
-}
-
-// Inspects at least the cases before `end`, and so many more that a process is not started for each group. Where there
-// is no CUPTI the first answer is everybody's.
-static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
-    int64_t began = kbi_now();
-    double most = kbi_inspect_seconds, left = (double)(s->budget.until - began) * 1e-9;
-    if (s->budget.until) most = KBI_MIN(most, left / 10);
-    kbi_worker measures = s->worker;
-    unsigned inside = s->inside;
-    bool able = true;
-    if (!kbi_inspects(s) || s->inspected >= end) return;
-    if (!s->verdicts) {
-        s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
-    }
-    memset(&s->worker, 0, sizeof s->worker);
-    s->worker.device = measures.device;
-    s->inside = KBI_WISH_STREAMS;
-    for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
-        next = kbi_group_end(s->plan, at);
-        if (at >= end && kbi_seconds_since(began) > most) break;
-        if (!kbi_resume_has(&s->resume, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
-        s->inspected = next;
-    }
-    for (int i = s->inspected; i < s->plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
-    if (!able) s->inspected = s->plan->n;
-    kbi_worker_kill(&s->worker);
-    s->worker = measures;
-    s->inside = inside;
-}
-
-// --- judged: what the processes found of a case becomes one record of it ---
-
-// The records of a case by process; the answer is how many there are.
-static int kbi_lap_each(const kbi_lap* lap, int i, kb_result* each[KBI_PROCESSES]) {
-    int n = 0;
-    for (int p = 0; p < lap->processes; p++) {
-        int at = p * lap->n + i;
-        each[p] = lap->m[at].samples ? &lap->results[at] : NULL;
-        n += each[p] != NULL;
-    }
-    return n;
-}
-
-// Which process's record stands for each case, -1: none; and the processes' times put together.
-static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
-    kb_result* each[KBI_PROCESSES];
-    for (int i = 0; i < lap->n; i++) {
-        double values[KBI_PROCESSES], sum = 0;
-        int n = kbi_lap_each(lap, i, each);
-        stands[i] = n ? kbi_judge_stands(each, lap->processes) : -1;
-        if (lap->processes == 1 || stands[i] < 0 || each[stands[i]]->status != KB_OK) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            values[p] = each[p] ? log(each[p]->time_ms) : (double)NAN;
-            sum += each[p] ? values[p] : 0;
-        }
-        kbi_pool_add(&s->pools.times, lap->processes, values, exp(sum / n));
-        s->fewer += n < lap->processes;
-    }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
-}
-
-static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* seen, kb_result* r) {
-    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(seen)), seen);
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->judge && i->on) i->judge(r, in, &s->machine);
-    kbi_record_inside(r, in);
-}
-
-// The cases' own records; those of single processes go.
-static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results) {
-    kb_result* each[KBI_PROCESSES];
-    int row = 0;
-    for (int i = 0; i < lap->n; i++) {
-        kbi_lap_each(lap, i, each);
-        if (stands[i] >= 0) {
-            results[i] = *each[stands[i]];
-            if (lap->processes > 1 && results[i].status == KB_OK) {
-                kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
-                kbi_judge_fitted(&results[i], &lap->m[stands[i] * lap->n + i]);
-            } else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
-                kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
-            if (lap->inside[i]) kbi_lap_looked(s, lap->inside[i], &results[i]);
-        }
-        if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
-        for (int p = 0; p < lap->processes; p++)
-            if (each[p] && p != stands[i]) kb_result_free(each[p]);
-    }
-}
-
-// The cases of a group that have a record. Their results move to the begin of the group's.
-static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results, int first,
-                           int n, kbi_rivals* c) {
-    size_t cells = (size_t)n * (size_t)lap->processes;
-    memset(c, 0, sizeof *c);
-    c->processes = lap->processes;
-    c->results = results + first;
-    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * cells);
-    c->pairs = (kbi_pair*)kbi_grow(NULL, sizeof(kbi_pair) * 2 * (size_t)n);
-    for (int i = 0; i < n; i++) c->n += stands[first + i] >= 0;
-    for (int i = 0, k = 0; i < n; i++) {
-        if (stands[first + i] < 0) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            int at = p * lap->n + first + i;
-            c->m[p * c->n + k] = lap->m[at].samples ? &lap->m[at] : NULL;
-        }
-        c->results[k] = c->results[i];
-        c->results[k++].planned = kbi_planned(s->plan, &s->plan->cases[lap->first + first + i]);
-    }
-    kbi_rivals_open(c, &s->pools);
-}
-
-static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
-    kbi_judge_group(c);
-    kbi_record_contest(c->results, c->n, c->end);
-    kbi_store_add(&s->store, c->results, c->n);
-    for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
-    for (int i = 0; i < c->n; i++) kbi_outputs_keep(&s->outputs, &c->results[i]);
-    for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
-    kbi_show_results(s, c->results, c->n);
-    KBENCH_FREE(c->m);
-    KBENCH_FREE(c->pairs);
-}
-
-static void kbi_lap_over(kbi_supervisor* s, const kbi_lap* lap) {
-    size_t n = (size_t)lap->n;
-    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * n);
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * n);
-    kbi_rivals* groups = (kbi_rivals*)kbi_grow(NULL, sizeof(kbi_rivals) * n);
-    int count = 0;
-    kbi_lap_stands(s, lap, stands);
-    kbi_lap_results(s, lap, stands, results);
-    for (int first = 0, next; first < lap->n; first = next) {
-        next = kbi_group_end(s->plan, lap->first + first) - lap->first;
-        kbi_lap_rivals(s, lap, stands, results, first, next - first, &groups[count++]);
-    }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    kbi_progress_clear(&s->progress);
-    for (int i = 0; i < count; i++) kbi_lap_group_over(s, &groups[i]);
-    KBENCH_FREE(groups);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(results);
-}
-
-static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
-    kbi_lap lap;
-    size_t cases = (size_t)n, cells;
-    memset(&lap, 0, sizeof lap);
-    lap.first = first;
-    lap.n = n;
-    lap.processes = (int)s->o->procs;
-    cells = cases * (size_t)lap.processes;
-    lap.m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * cells);
-    lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
-    lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
-    lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
-    lap.began = kbi_now();
-    for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
-    memset(lap.m, 0, sizeof(kbi_measured) * cells);
-    lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
-    memset(lap.over, 0, sizeof(bool) * cases);
-    memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
-    kbi_inspect_to(s, first, first + n);
-    for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
-    s->process = 0;
-    kbi_lap_inside(s, &lap);
-    kbi_lap_over(s, &lap);
-    for (size_t i = 0; i < cells; i++) kbi_measured_free(&lap.m[i]);
-    for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
-    KBENCH_FREE(lap.inside);
-    KBENCH_FREE(lap.share);
-    KBENCH_FREE(lap.over);
-    KBENCH_FREE(lap.results);
-    KBENCH_FREE(lap.m);
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
-static bool kbi_resume_device(kbi_supervisor* s) {
+static const char* kbi_no_gpu(const kbi_supervisor* s) {
+    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
+}
+
+// Asks for the records that stand for cases on this device; false after an error message.
+static bool kbi_recall_here(kbi_supervisor* s) {
     kb_result like;
-    kbi_text lines = KBI_BLANK;
-    if (!s->o->on[KBI_OPTION_resume]) return true;
-    kbi_resume_free(&s->resume); // with several devices: what the one before has added
-    if (!kbi_lines_ready(&s->store.lines) || !kbi_resume_read(&s->resume, s->store.lines.file)) {
-        if (errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", s->o->jsonl, strerror(errno));
-        return false;
-    }
-    char* absent = (char*)kbi_grow(NULL, (size_t)s->plan->n + 1);
-    for (int i = 0; i < s->plan->n; i++) absent[i] = !kbi_runs_here(s, &s->plan->cases[i]);
+    KBENCH_FREE(s->planned);
+    s->planned = kbi_planned_cases(s->plan);
+    for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
     kbi_result_clear(&like);
     kbi_record_machine(&like, &s->machine);
     kbi_record_session(&like, &s->session);
-    int done = kbi_resume_find(&s->resume, s->plan, &like, absent);
-    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_lines_replace(&s->store.lines, &lines);
-    if (!good) kbi_error("--resume: cannot replace %s: %s", s->o->jsonl, strerror(errno));
-    if (s->store.lines.file >= 0) kbi_lines_unlock(&s->store.lines);
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, s->plan->n, s->o->jsonl);
-    s->resumed += done;
+    bool good = kbi_recall(s->planned, s->plan, &like);
     kb_result_free(&like);
-    kbi_text_free(&lines);
-    KBENCH_FREE(absent);
+    for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
     return good;
 }
 
-// The records of a group that is done go into the array as they are, and wherever else records of a run go.
-static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+// The records that stand for a group go into the array, and wherever else records of a run go.
+static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
     int n = 0;
     for (int i = first; i < end; i++) {
-        const kbi_line* l = s->resume.by[i];
-        if (!l) continue;
-        const char* line = s->resume.text.s + l->at;
-        kbi_store_put(&s->store, line, l->n);
-        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
-        kbi_outputs_keep(&s->outputs, &results[n++]);
+        if (!s->planned[i].record) continue;
+        results[n] = *s->planned[i].record;
+        results[n++].owned = NULL; // it stays the output's
     }
+    kbi_store_add(&s->store, results, n, false);
+    kbi_outputs_keep(&s->outputs, results, n);
     kbi_progress_clear(&s->progress);
     kbi_show_results(s, results, n);
     KBENCH_FREE(results);
 }
 
-// The first line of a run that takes a minute or more, or whose options kb_default chose.
-static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
-    char text[40];
-    if (s->collect || !cases || (!s->o->usual && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
-    kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
-             s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
-             s->o->usual ? "; --all runs everything" : "");
-}
-
 // All groups on one device; 0, or the exit code of a device that is not there.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
-    s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
+    const bool gpu = s->machine.gpu_present != 0;
+    bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
                      option->name);
-    if (required && !s->machine.gpu_present) {
-        kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
+    if (required && !gpu) {
+        kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_resume_device(s)) return KBI_EXIT_USAGE;
+    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
@@ -17580,27 +15210,30 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
-        for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
+        for (int i = first; i < end && !kbi_recalled(s->planned, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
         cases += here;
         kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
-    if (s->budget.until) {
-        allowed = (double)(s->budget.until - kbi_now()) * 1e-9 / devices;
-        allowed = KBI_MAX(allowed, 0.0);
+    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
+    // the first line of a run that takes a minute or more, or whose options kb_default chose
+    if (!s->collect && cases && (s->o->usual || (allowed >= 60 && !s->o->on[KBI_OPTION_no_progress]))) {
+        char text[40];
+        kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
+                 gpu ? s->machine.gpu : "", kbi_show_span(allowed, text),
+                 s->o->usual ? "; --all runs everything" : "");
     }
-    kbi_say_begin(s, cases, allowed);
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
-        if (kbi_resume_has(&s->resume, s->plan, first)) {
+        if (kbi_recalled(s->planned, s->plan, first)) {
             end = kbi_group_end(s->plan, first);
-            kbi_resume_group(s, first, end);
+            kbi_show_recalled(s, first, end);
             continue;
         }
-        end = kbi_lap_end(s, first);
-        kbi_one_lap(s, first, end - first);
+        end = kbi_batch_end(s, first);
+        kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
@@ -17617,15 +15250,12 @@ static void kbi_say_end(kbi_supervisor* s) {
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
     kbi_budget_say(&s->budget, s->o);
-    if (s->fewer && !kbi_desk.interrupted)
-        kbi_warn("--budget: %d case%s measured in fewer than %lld processes", s->fewer,
-                 s->fewer == 1 ? " was" : "s were", (long long)s->o->procs);
-    if (kbi_desk.interrupted && s->o->procs == 1)
-        kbi_warn("interrupted: cases that were not finished have no record");
-    else if (kbi_desk.interrupted)
-        kbi_warn(
-            "interrupted: cases that fewer than 2 processes finished have no record; %d have one of fewer than %lld",
-            s->fewer, (long long)s->o->procs);
+    if (s->fewer)
+        kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
+                 (long long)s->o->procs);
+    if (kbi_desk.interrupted)
+        kbi_warn("interrupted: cases that were not finished%s have no record",
+                 s->o->procs > 1 ? " by 2 processes" : "");
 }
 
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
@@ -17644,56 +15274,47 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
-            kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
-                                                  : m->why[0]
-                                                      ? m->why
-                                                      : "no GPU: this program was built without CUDA; use nvcc");
+            kbi_error("nothing was measured: %s",
+                      cpu ? "what was selected needs a GPU, and --device cpu uses none" : kbi_no_gpu(s));
         return KBI_EXIT_NO_GPU;
     }
     if (s->absent && !s->skipped) {
         kbi_error(
             "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
             "shows what there is, --device cpu runs what is for the CPU",
-            m->sm / 10, m->sm % 10);
+            s->machine.sm / 10, s->machine.sm % 10);
         return KBI_EXIT_NO_GPU;
     }
     if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
     return KBI_EXIT_FINE;
 }
 
-static void kbi_watch_signals(const kbi_supervisor* s) {
-    kbi_desk.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
-    kbi_watch_ends();
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
+// The state of a run that the command line asks for, of which nothing is opened yet.
+static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan) {
+    memset(s, 0, sizeof *s);
+    s->o = o;
+    s->plan = plan;
+    kbi_recipe_of(&s->recipe, o);
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
 }
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t first;
-    bool all, stdout_taken = kbi_outputs_stdout(o);
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
+    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
+    kbi_supervisor_init(s, o, plan);
     s->collect = collect;
     s->collect_to = to;
     s->inside = kbi_wishes(false);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
-    if (o->on[KBI_OPTION_resume] && !kbi_resume_open(&s->resume, o->jsonl)) return KBI_EXIT_USAGE;
-    if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
+    if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
@@ -17703,11 +15324,16 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_watch_signals(s);
+    kbi_desk.one_process = !s->isolated;
+    if (!s->isolated) kbi_watch_stops();
+    kbi_watch_ends();
+    if (s->isolated) kbi_watch_unless_ignored(SIGTSTP, kbi_suspend);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++)
@@ -17719,92 +15345,26 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
-    if (!kbi_outputs_write(&s->outputs, &s->outputs.kept)) stored = false;
+    if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
         code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
                : s->failed                       ? KBI_EXIT_FAILED
-               : s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE
-                                                 : kbi_nothing_measured(s);
-    code = kbi_outputs_end(&s->outputs.kept, code);
+               : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
+                                                  : kbi_nothing_measured(s);
+    code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
     kbi_outputs_free(&s->outputs);
-    kbi_resume_free(&s->resume);
+    KBENCH_FREE(s->planned);
     KBENCH_FREE(s->session.command);
     return code;
 }
 
-// --- what the kernel says of the processor, below /sys/devices/system/cpu ---
-
-// Cores: of each the first of its hardware threads is counted, and what is offline has no topology.
-static void kbi_host_cores(const char* root, int most, int* cores, int* threads) {
-    char path[512], line[256];
-    *cores = *threads = 0;
-    for (int i = 0; i < most; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu%d/topology/thread_siblings_list", root, i);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        *cores += strtol(line, NULL, 10) == i;
-        ++*threads;
-    }
-}
-
-// "L1d 32K, L2 1024K, L3 36608K": of the first processor, what data goes through; empty where nothing is known.
-static void kbi_host_caches(const char* root, kbi_text* out) {
-    char path[512], level[8], type[32], size[32];
-    for (int i = 0; i < 16; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/level", root, i);
-        if (!kbi_first_line(path, level, (int)sizeof level)) break;
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/type", root, i);
-        bool known = kbi_first_line(path, type, (int)sizeof type);
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/size", root, i);
-        if (!known || kbi_is(type, "Instruction") || !kbi_first_line(path, size, (int)sizeof size)) continue;
-        kbi_putf(out, "%sL%s%s %s", out->n ? ", " : "", level, kbi_is(type, "Data") ? "d" : "", size);
-    }
-}
+// --- --env ---
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
     char number[40];
     kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
-}
-
-static void kbi_env_host(const kbi_machine* m) {
-    const char* root = kbi_cpu_root;
-    double mhz = kbi_cpu_mhz(root, kbi_cpu_now());
-    int cores, threads;
-    kbi_text caches = KBI_BLANK;
-    kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
-    kbi_host_caches(root, &caches);
-    if (cores)
-        kbi_print_line(stdout, "  %-34s %d, with %d hardware threads", "cores", cores, threads);
-    else
-        kbi_print_line(stdout, "  %-34s not known; %ld hardware threads", "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    kbi_print_line(stdout, "  %-34s %s", "caches", caches.n ? caches.s : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "frequency governor",
-                   m->governor[0] ? m->governor : "not known: cpufreq tells of none");
-    if (!KBI_FIBERS)
-        kbi_print_line(stdout, "  %-34s %s", "interleaved rounds", "off: no fibers for this C library and processor");
-    kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
-    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
-    kbi_text_free(&caches);
-}
-
-// The compiler by name: __VERSION__ alone is a number with gcc.
-static void kbi_env_compiler(void) {
-    printf("  %-34s ", "compiler");
-#if defined(__clang__)
-    printf("clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
-#else
-    printf("gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
-#endif
-#ifdef __CUDACC_VER_MAJOR__
-    printf(" behind nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
-#endif
-#ifdef __cplusplus
-    printf(", C++ %ld\n", (long)__cplusplus);
-#else
-    printf(", C %ld\n", (long)__STDC_VERSION__);
-#endif
 }
 
 // What was measured, with the time that it took; nothing of what cannot be.
@@ -17824,40 +15384,45 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// --env: what is known of the machine, and what the times are corrected by.
+// What is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t device;
-    bool all;
-    static const char* const modes[] = { "cold", "hot" };
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
+    const kbi_machine* m = &s->machine;
+    char name[64], gpu[160];
+    kbi_supervisor_init(s, o, plan);
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
-    signal(SIGPIPE, SIG_IGN);
-    s->worker.device = (int)device;
-    if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
+    s->worker.device = (int)o->gpu;
+    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
-    kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
-    kbi_env_host(&s->machine);
-    kbi_env_compiler();
-    kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
+    snprintf(gpu, sizeof gpu, "%d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", m->multiprocessors,
+             (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+             m->clocks_locked == 1 ? "locked" : "not locked");
+    const struct {
+        const char *name, *text;
+    } texts[] = { { "host", s->session.host },
+                  { "operating system", s->session.kernel_version },
+                  { "measured on processors", m->cpus[0] ? m->cpus : "not known" },
+                  { "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none" },
+                  { "interleaved rounds", KBI_FIBERS ? "" : "off: no fibers for this C library and processor" },
+                  { "boost", m->boost < 0 ? "not known"
+                             : m->boost   ? "on"
+                                          : "off" },
+                  { "build", s->session.build },
+                  { "GPU", m->gpu_present ? gpu : "" } };
+    for (int i = 0; i < KBI_COUNT(texts); i++)
+        if (texts[i].text[0]) kbi_print_line(stdout, "  %-34s %s", texts[i].name, texts[i].text);
     for (int i = 0; i < s->session.facts.n; i++)
         kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
+    double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
+    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
-    kbi_env_roofs(&s->machine.core, ", one core");
-    if (!s->machine.gpu_present) return KBI_EXIT_FINE;
-    const kbi_machine* m = &s->machine;
-    kbi_print_line(stdout, "  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", "GPU", m->multiprocessors,
-                   (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-                   m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_env_roofs(&m->core, ", one core");
+    KBENCH_FREE(s->session.command);
+    if (!m->gpu_present) return KBI_EXIT_FINE;
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     if (m->counted_why[0])
@@ -17866,17 +15431,15 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int mode = 0; mode < 2; mode++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s: empty kernel reads", modes[mode]);
-        kbi_env_line(name, m->floor[mode], "ns");
-        kbi_env_line("    taken off", m->bias[mode], "ns");
+    for (int hot = 0; hot < 2; hot++) {
+        snprintf(name, sizeof name, "%s: empty kernel reads", hot ? "hot" : "cold");
+        kbi_env_line(name, m->floor[hot], "ns");
+        kbi_env_line("    taken off", m->bias[hot], "ns");
     }
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
     kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
-    KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
 
@@ -18084,8 +15647,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_recipe_of_desc(&e->recipe, &e->given.desc);
     kbi_host_program_open(&e->recipe);
     e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
-    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
-    kbi_run_case(&e->run, &e->of);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
     kbi_watch_begin();
@@ -18146,9 +15708,9 @@ static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
 }
 
-static void kbi_found_enter(void* to, int index) { (void)to, (void)index; }
-static void kbi_found_beat(void* to, bool machine) { (void)to, (void)machine; }
-static void kbi_found_result(void* to, int index, kbi_measured* m) { ((kbi_measured*)to)[index] = *m; }
+static void kbi_found_tell(void* to, kbi_message_type type, int index, void* what) {
+    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)what;
+}
 
 static void kbi_found_lost(kbi_measured* m) {
     kbi_measured_clear(m);
@@ -18158,19 +15720,11 @@ static void kbi_found_lost(kbi_measured* m) {
 }
 
 static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
-    kbi_pools pools;
     kbi_rivals c;
-    memset(&pools, 0, sizeof pools);
-    memset(&c, 0, sizeof c);
-    c.results = results;
-    c.n = n;
-    c.processes = 1;
-    c.m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n);
+    kbi_rivals_open(&c, results, n, 1);
     for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
-    kbi_rivals_open(&c, &pools);
-    kbi_judge_group(&c);
-    kbi_record_contest(results, n, c.end);
-    KBENCH_FREE(c.m);
+    kbi_rivals_pool(&c, NULL);
+    kbi_judge_group(&c, NULL);
 }
 
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
@@ -18182,7 +15736,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, NULL, kbi_found_result, NULL, found };
+    const kbi_sink sink = { kbi_found_tell, found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;
@@ -18273,7 +15827,7 @@ static void kbi_warn_idle(const kbi_options* o) {
     static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && o->on[KBI_OPTION_resume]))
+        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
     for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
         if (o->on[known[i]])
@@ -18363,7 +15917,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
     if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
-    if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
+    if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);

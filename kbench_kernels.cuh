@@ -1,12 +1,12 @@
 /* kbench_kernels.cuh - v0.1.0 - reference CUDA kernels in one header - CUDA C++17 (oracles also C11, C++11)
    MIT or public domain, the reader's choice. SPDX-License-Identifier: MIT OR Unlicense. Full text at the end.
 
-   Every operation of this library comes with the same five things, in the same order:
+   Every operation of this library has the same five parts, in the same order:
 
        card       formula, FLOPs, bytes, tolerance; one line per variant: what changed, and why it is faster
-       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape, elem)    what every variant is divided by
+       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape, elem)    the same for all variants
        oracle     kbk_<op>_<dir>_ref(...)    plain C, in double, on inputs already rounded to the element type
-       kernels    from the naive one up to the best one, each in the fewest lines that show the idea
+       kernels    from the naive one to the fastest one, each in the fewest lines that show the idea
        launchers  kbk_<op>_<dir>_<variant><T>(args, stream)
 
    THE SMALLEST USE
@@ -19,10 +19,11 @@
        const char* why = kbk_softmax_fwd_onepass<float>(&a, stream);
        if (why) puts(why);                              // NULL: launched. Otherwise: nothing was launched
 
-   A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
-   successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: rungs 5, 6, 9 to 14 and 16 of
-   matmul in 16 bits, 3 and 4 of matmul_e4m3, 7 to 9 of attention say so.
+   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. Exceptions are alloc,
+   pageable copies, and the first call of cuBLAS on a device. For an empty shape a launcher launches nothing and
+   returns NULL. Base addresses must be multiples of the element size; rows may have any length. Kernels that load
+   by TMA need 16-byte alignment and return an error otherwise: rungs 5, 6, 9 to 14 and 16 of matmul, 3 and 4 of
+   matmul_e4m3, 4 of bmm, 7 to 9 of attention.
 
    THE TABLE
 
@@ -31,52 +32,55 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch rejects null pointers, negative sizes, sizes whose product overflows, and code for another compute
-   capability. A launcher that is called directly takes the pointers as they are.
+   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
+   capability. Launchers that are called directly do not check for NULL pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists. Ids, dispatch, listing and tests are made from them.
-   Through a C or C++ compiler without CUDA the same file gives table, formulas and oracles; the launch
-   pointers are then null. Including the file makes the whole table, hence compiles every kernel.
-   KBK_NO_REGISTRY leaves the tables out: then only those launchers are compiled that are called.
+   Compiled by a C or C++ compiler without CUDA, the file has the table, the formulas and the oracles; launch
+   pointers are then NULL. Including the file instantiates the whole table, and therefore compiles every kernel.
+   KBK_NO_REGISTRY leaves the tables out: only launchers that are called are then compiled.
 
    FROM OTHER LANGUAGES
 
        nvcc -std=c++17 -O1 -arch=native -shared -Xcompiler -fPIC -x cu -DKBENCH_SHARED kbench_kernels.cuh
             -o libkbench_kernels.so               (a C compiler without CUDA: cc -O2 -shared -fPIC -x c ... -lm)
 
-       gives kbk_abi and kbk_row_*: table, launch, formulas and oracles without a struct that holds pointers to
-       functions. examples/python/kbench_kernels.py is made of them. -DKBK_ONLY and -DKBK_TYPES work here, too.
+       exports kbk_abi and kbk_row_*: table, launch, formulas and oracles, without structs that hold function
+       pointers. examples/python/kbench_kernels.py uses them. -DKBK_ONLY and -DKBK_TYPES work here, too.
 
    SCRATCH MEMORY
 
-       kbk_workspace(v, dtype, &shape) says how many bytes a variant wants at a.workspace. The first KBK_TICKETS
-       bytes are counters. Set them to zero once (all ones does as well); no kernel leaves anything else
-       there, so one workspace serves every variant, one launch at a time.
+       kbk_workspace(v, dtype, &shape) returns the bytes that a variant needs at a.workspace. The first KBK_TICKETS
+       bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
+       workspace serves all variants, one launch at a time.
 
    ADDING AN OPERATION, in its own section (new group) or at the end of a section that fits
        1. a row in that group's KBK_OPS_... and, per variant, a row in its KBK_TABLE_...             (>>table)
        2. the card; _tensors; KBKI_FORMULAS or _units, _flops, _bytes; _ref; the macro KBK_CHECK_<op>_<dir>
-       3. kernels and launchers. Nothing else: tests, listing and suite find it through the table.
+       3. kernels and launchers. Nothing else: tests, listing and suite use the table.
 
    NAMES
 
-       kbk_<op>_<dir>_<variant>     launcher; ..._k is its kernel where it has one of its own
+       kbk_<op>_<dir>_<variant>     launcher; ..._k is its kernel if it has one of its own
        dir                          fwd, bwd, fwdbwd; run for an operation without a gradient
        kbki_, KBKI_                 internal, may change
-       Width, Threads, ...          known at compile time: a template's parameter, or a constant in the place of one
-       All in capitals only with a prefix (but for T and U, which CUDA's headers use as well), so that a program
-       may be compiled with -DN=1024.
+       Width, Threads, ...          known at compile time: a template parameter or a constant
+       pack                         a 16-byte vector, the unit of a vectorised access
+       ahead, follow                prefetching by cp.async; programmatic dependent launch (PDL)
+       bar, wg, fa, fab             mbarrier; warpgroup (wgmma); FlashAttention forward; backward
+       Names in capitals have a prefix, so that a program may be compiled with -DN=1024. T and U are exceptions,
+       because CUDA's headers use them as well.
        The rung is data in the table, never part of a name. Variant words are a closed list, KBKI_WORDS in >>table:
 
        access   naive     one thread per element or row
                 stride    grid-stride loop, device-sized grid
                 vec       16-byte accesses
                 unroll    several of them in flight per thread
-                bulk      cp.async.bulk ring in shared memory
+                bulk      pipeline of cp.async.bulk copies in shared memory
                 approx    approximate special functions (16-bit types only)
        rows     block     CTA per row
                 warp      warp per row, shuffles
-                online    running (max, sum) pair
+                online    running (max, sum) pair: online softmax (Milakov & Gimelshein 2018)
                 onepass   row in registers
                 shared    row or tile in shared memory
                 padded    tile without bank conflicts
@@ -85,122 +89,126 @@
                 ticket    partial sums; the last CTA adds them in order
                 split     several kernels, intermediate in memory
                 fused     several results from one read
-                sorted    ids ordered first, one owner per row
+                sorted    ids sorted first, one owner per row
                 matmul    a call of the matmul operation
        tiles    regblock  register tile per thread
-                cpasync   multi-stage cp.async
+                cpasync   cp.async pipeline (multistage)
                 warptile  CTA, warp and thread tiles
-                warpmma   mma.sync on tiles loaded by all threads, in turn
+                warpmma   mma.sync; no overlap of loads and products
                 tmaload   the same on tiles loaded by TMA
-                warpgroup wgmma on such tiles, in turn with loading them
+                warpgroup wgmma on such tiles, no overlap
                 mma       mma.sync on swizzled tiles
-                mmapipe   mma.sync and a cp.async ring
-                wgmma     TMA and one consumer warpgroup
-                ws        producer and consumer warpgroups
-                coop      two consumers per tile
-                persist   persistent CTAs
-                multicast cluster TMA
-                tma       TMA store path
-                select    several configurations and a chooser
-                tf32      select for f32, of which it takes 10 bits
+                mmapipe   mma.sync and a cp.async pipeline
+                wgmma     TMA, double buffering, one consumer warpgroup
+                ws        warp specialization: producer and consumer warpgroups
+                coop      cooperative: two consumers per tile
+                persist   persistent kernel
+                multicast TMA multicast within a cluster
+                tma       epilogue stores by TMA
+                select    several configurations (ping-pong, split-K, ...), chosen by shape
+                tf32      select for f32, of which 10 mantissa bits are used
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashrs (three consumers), flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas (matmul_e4m3's is cuBLASLt's, the only one). Reserved, no row bears them: cublaslt
+       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
    READING A LADDER
-       From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
-       plain rungs. Then comes a line that says that they end; what stands below it is as fast as we could make it.
-       Behind a card stand the times that its rungs took on an H200, and where one loses. Matrix products on tensor
-       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd, attention on
-       them in >>attention_mma and >>attention_bwd_mma.
+       From naive on, each rung adds one idea, in a kernel of at most 60 lines that does nothing else (the plain
+       rungs). A line in the section says where the plain rungs end. The kernels below that line are optimised and
+       longer. After a card come the times of its rungs on an H200, and the shapes at which a rung is slower than
+       the one before. Matrix products on tensor cores start in >>matmul_steps. Attention without tensor cores
+       starts in >>attention_simt and >>attention_bwd, with them in >>attention_mma and >>attention_bwd_mma.
+       Terms to search for: coalescing, bank conflict, swizzle, occupancy, double buffering, pipeline, cp.async,
+       mbarrier, TMA, wgmma, warp specialization, ping-pong, persistent kernel, epilogue, split-K, stream-K, online
+       softmax, FlashAttention, programmatic dependent launch (PDL), Little's law, arithmetic intensity.
 
    COUNTING
-       FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n
-       terms n; casts, compares, selects, sign changes, loads, integer and random-number work 0. Bytes:
-       compulsory traffic, each input read once and each output written once; scratch and re-reads are left
-       out, so a variant that moves more shows as slower, not as more useful. Both belong to the operation:
-       every variant is divided by the same number.
+       FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n terms
+       n. Casts, compares, selects, sign changes, loads, integer and random-number work count 0. Bytes: compulsory
+       traffic, each input read once and each output written once. Workspace and repeated reads do not count, so a
+       variant with more traffic shows as slower. FLOPs and bytes belong to the operation and are the same for all
+       variants. Their quotient is the arithmetic intensity: it tells whether arithmetic or memory limits
+       (roofline; Williams, Waterman & Patterson 2009).
 
    CONTENTS
        >>options        what can be left out or turned on
        >>table          every operation and every variant, one row each
-       >>shapes         shapes, arguments, tensors, checks: the types of the table
-       >>numbers        Philox, rounding to 16 bits and back, reproducible inputs
+       >>shapes         shapes, arguments, tensors, tolerances: the types of the table
+       >>numbers        Philox, conversion to 16 bits and back, reproducible inputs
        >>verify         compares a result with its oracle
-       >>device         packs, reductions, the running softmax pair, tickets
-       >>launch         what the runtime is asked once; checks of arguments; a kernel's shape
-       >>asm            instructions that several sections use, each under one name
-       >>hopper         barriers, tensor copies, clusters and wgmma of compute capability 9.0
+       >>device         16-byte vectors, reductions, online softmax, tickets
+       >>launch         cached runtime queries, checks of arguments, PDL, choice of kernels by row length
+       >>asm            PTX instructions that several sections use: cp.async, ldmatrix, mma.sync, named barriers
+       >>hopper         mbarrier, bulk copies, TMA, clusters and wgmma of compute capability 9.0
        >>elementwise    add, mul, div, and the ladder of every element-wise operation
-       >>memory         copy, fill, read, triad: how fast memory is
-       >>access         strided, gather, chase: what an access pattern costs
-       >>transfer       h2d, d2h, d2d, alloc, null: what the bus, the allocator and a launch cost
+       >>memory         copy, fill, read, triad: memory bandwidth
+       >>access         strided, gather, chase: coalescing, random reads, latency
+       >>transfer       h2d, d2h, d2d, alloc, null: bus, allocator, launch overhead
        >>activation     relu; gelu_erf, gelu_tanh, silu, forward and backward
        >>dropout        dropout: a mask that is a function of the index
-       >>rows           rows on their way while others are at work, clusters, column sums
+       >>rows           prefetching of rows, clusters, column sums
        >>softmax        softmax over the last axis
        >>softmax_bwd    softmax, backward
        >>layernorm      layer normalisation over the last axis
-       >>layernorm_turns layer normalisation by persistent CTAs and clusters; its launchers
+       >>layernorm_turns layer normalisation by persistent kernels and clusters; its launchers
        >>layernorm_bwd  layer normalisation, backward
        >>rmsnorm        RMS normalisation over the last axis, forward and backward
        >>reduction      the sum of many numbers
        >>mse            mean squared error
        >>wsum           weighted sum of each row: a matrix-vector product
        >>wsum_bwd       weighted sum, backward
-       >>transpose      rows to columns
+       >>transpose      rows to columns: coalescing, bank conflicts, swizzle
        >>cross_entropy  loss and log-sum-exp of logits and targets; gradient
        >>cross_entropy_both loss and gradient of logits at once
-       >>embedding      rows of a table, picked by number
-       >>embedding_bwd  gradient of a table: many may want to add to the same row
+       >>embedding      rows of a table, selected by index
+       >>embedding_bwd  gradient of a table: several tokens may add to the same row
        >>matmul_simt    matrix product without tensor cores
-       >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
-       >>matmul_tile    matrix product in f32 with cp.async and warp tiles
-       >>matmul_mma     matrix product with mma.sync, in earnest
-       >>matmul_results where the sums of wgmma go
-       >>matmul_hopper  matrix product with TMA and wgmma
-       >>matmul_wgmma   its launches
+       >>matmul_steps   matrix product with mma.sync, with TMA, with wgmma, one step each
+       >>matmul_tile    matrix product in f32 with a cp.async pipeline and warp tiles; split-K
+       >>matmul_mma     matrix product with mma.sync and a cp.async pipeline
+       >>matmul_results epilogues of wgmma
+       >>matmul_hopper  matrix product with TMA and wgmma: warp specialization, persistent kernel, ping-pong
+       >>matmul_wgmma   launches of these
        >>matmul_thin    matrix product of few rows
-       >>matmul_select  the same, cut by shape
-       >>matmul_vendor  matrix product by the vendor's library
+       >>matmul_select  matrix product with a configuration chosen by shape
+       >>matmul_vendor  matrix product by cuBLAS
        >>matmul_bytes   matrix product of 8-bit floats
        >>bmm            batched matrix product
-       >>attention_simt attention without tensor cores, and through the vendor's matrix products
-       >>attention_mma  attention on tensor cores, through mma.sync
-       >>attention_hopper attention through TMA and wgmma
-       >>attention_wgmma its way through tiles; its launches
+       >>attention_simt attention without tensor cores, and with cuBLAS
+       >>attention_mma  attention on tensor cores with mma.sync (FlashAttention-2)
+       >>attention_hopper attention with TMA and wgmma (FlashAttention-3)
+       >>attention_wgmma loop of a consumer warpgroup; launches
        >>attention_bwd  attention backward, without tensor cores
-       >>attention_bwd_mma attention backward on tensor cores, through mma.sync
-       >>attention_bwd_hopper attention backward through TMA and wgmma
+       >>attention_bwd_mma attention backward on tensor cores with mma.sync
+       >>attention_bwd_hopper attention backward with TMA and wgmma
        >>registry       the tables themselves; look-up and launch
-       >>shared         the same as plain C functions, for other languages
+       >>shared         the table as plain C functions, for other languages
 */
 #ifndef KBENCH_KERNELS_CUH
 #define KBENCH_KERNELS_CUH
 
 /*------------------------------------------------------------------------------------------------------------
-  >>options     What can be left out or turned on, and the few words that C, C++ and CUDA spell differently.
+  >>options     What can be left out or turned on; differences between C, C++ and CUDA.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
-      KBK_ONLY=softmax,matmul  a list: the tables have the rows of these operations alone, so that no other kernel is
-                               compiled. A name that is none of these is a compile error:
+      KBK_ONLY=softmax,matmul  a list of operations: the tables have their rows only, and no other kernel is
+                               compiled. An unknown name is a compile error. The names are:
                                memory (copy, fill, read, triad), access (strided, gather, chase),
                                transfer (h2d, d2h, d2d, alloc, null), elementwise (add, mul, div),
-                               activation (relu, gelu_erf, gelu_tanh, silu), dropout, softmax, layernorm, rmsnorm, sum,
-                               mse, weighted_sum, transpose, cross_entropy, embedding, matmul (and matmul_e4m3), bmm,
-                               attention
-      KBK_TYPES=f32,bf16       a list: these of the element types f32, f16, bf16. One operation in one type compiles in
-                               seconds. nvcc takes a comma in -D for the end of a macro: write \, to have all names
-                               checked, as in '-DKBK_ONLY=softmax\,matmul'
+                               activation (relu, gelu_erf, gelu_tanh, silu), dropout, softmax, layernorm, rmsnorm,
+                               sum, mse, weighted_sum, transpose, cross_entropy, embedding, matmul (and
+                               matmul_e4m3), bmm, attention
+      KBK_TYPES=f32,bf16       a list of element types, out of f32, f16, bf16. One operation in one type compiles
+                               in seconds. nvcc ends the macro at a comma in -D. To have all names checked, write
+                               \, as in '-DKBK_ONLY=softmax\,matmul'
       KBK_NO_REGISTRY          no tables: only launchers that are called are compiled
       KBENCH_SHARED            a library for other languages: see >>shared
       KBK_CUBLAS               the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
                                or libcublasLt when first launched
-      KBK_NO_CUBLAS            wins over KBK_CUBLAS
-      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits for bytes or for another warp for more than so
-                               many seconds (of 2e9 clocks) traps, instead of waiting for ever */
+      KBK_NO_CUBLAS            overrides KBK_CUBLAS
+      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits at an mbarrier for more than so many seconds
+                               (of 2e9 clocks) stops with an error instead of waiting for ever */
 
 // clang-format off
 #if defined(KBK_ONLY_MEMORY) || defined(KBK_ONLY_ACCESS) || defined(KBK_ONLY_TRANSFER) \
@@ -218,8 +226,8 @@
     || defined(KBK_NO_BF16)
 #error "kbench_kernels.cuh: KBK_ONLY_... and KBK_NO_... are now -DKBK_ONLY=softmax,matmul and -DKBK_TYPES=f32,bf16"
 #endif
-/*  Each name has a number, and #if compares numbers. A name without one is left as an identifier that is not declared,
-    so that the compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
+/*  Each name has a number, and #if compares numbers. An unknown name stays an undeclared identifier, so that the
+    compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
 #define KBK_ONLY_has_no_memory           1
 #define KBK_ONLY_has_no_access           2
 #define KBK_ONLY_has_no_transfer         3
@@ -257,8 +265,9 @@
      || l##c1 == i || l##c2 == i || l##c3 == i || l##c4 == i \
      || l##c5 == i || l##c6 == i || l##c7 == i || l##c8 == i)
 #ifdef KBK_ONLY
-/*  nvcc splits the value of -D at its commas: KBK_ONLY gets the first name, and the others become macros.
-    These count as named, and are undefined again. nvcc hides a misspelt one among them: with \, for , it does not. */
+/*  nvcc splits the value of -D at its commas: KBK_ONLY gets the first name, and the others become macros. These
+    count as named, and are undefined again. A misspelt one among them is not noticed, unless commas are written as
+    \, instead. */
 #ifdef __CUDACC__
 #ifdef memory
 #undef memory
@@ -335,7 +344,8 @@
 #endif
 #define KBKI_BUILDS(name)                                                                                          \
     (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO_##name)
-enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) }; // the names there are: see above
+// a compile error for an unknown name
+enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) };
 #else
 #define KBKI_BUILDS(name) 1
 #endif
@@ -384,22 +394,22 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #include <dlfcn.h>
 #endif
 
-// A header's functions are not all used by every file that includes it, and no compiler need mention that.
+// Not every file uses all functions of a header; this avoids warnings about it.
 #define KBK_FN static inline __attribute__((unused))
 #define KBK_DATA static const __attribute__((unused))
 
 #define KBK_VERSION "0.1.0"
 
 /*------------------------------------------------------------------------------------------------------------
-  >>table     Every operation and every variant, one row each; the only lists there are.
+  >>table     Every operation and every variant, one row each; there are no other lists.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
-      dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Others
-               are not even compiled.
-      sm       least compute capability, 0 for any; 90a means exactly 9.0; 75, of tensor cores, is 80 for bf16
-      origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
+      dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Other types
+               are not compiled.
+      sm       least compute capability, 0 for any; 90a means exactly 9.0; 75 (tensor cores) is 80 for bf16
+      origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED if atomics add in no fixed order;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
 #if KBKI_BUILDS(memory)
@@ -412,19 +422,19 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
     row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte packs in flight")                \
+    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight")              \
     row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                     \
     row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")            \
     row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
-    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "the driver's memset of words")            \
+    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words")    \
     row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, the last CTA folds")       \
-    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte packs in flight")               \
+    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight")             \
     row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
     row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two packs of each input in flight")          \
-    row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies keep a ring of tiles full")
+    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight")            \
+    row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")
 #else
 #define KBK_OPS_MEMORY(row)
 #define KBK_TABLE_MEMORY(row)
@@ -440,7 +450,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")          \
     row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
     row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")            \
-    row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, each load waits for the last")
+    row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, dependent loads")
 #else
 #define KBK_OPS_ACCESS(row)
 #define KBK_TABLE_ACCESS(row)
@@ -451,20 +461,20 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(h2d,      run,  KBK_MAP,  none,       "y = x, host to device")                                           \
     row(d2h,      run,  KBK_MAP,  none,       "y = x, device to host")                                           \
     row(d2d,      run,  KBK_MAP,  none,       "y = x, device to device")                                         \
-    row(alloc,    run,  KBK_MAP,  none,       "a block of n elements, there and gone")                           \
+    row(alloc,    run,  KBK_MAP,  none,       "allocate and free n elements")                                    \
     row(null,     run,  KBK_MAP,  none,       "nothing")
 #define KBK_TABLE_TRANSFER(row)                                                                                  \
-    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")          \
+    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
     row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
     row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")          \
+    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
     row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
     row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
     row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
     row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
     row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
-    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that gives all back")         \
-    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps all")              \
+    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns its memory")     \
+    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory")       \
     row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 #else
 #define KBK_OPS_TRANSFER(row)
@@ -480,16 +490,16 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
     row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
     row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")       \
-    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "bulk copies keep a ring of tiles full")           \
+    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
+    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")         \
     row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
     row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
     row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")       \
+    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
     row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
     row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
     row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")
+    row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")
 #else
 #define KBK_OPS_ELEMENTWISE(row)
 #define KBK_TABLE_ELEMENTWISE(row)
@@ -501,43 +511,43 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(gelu_erf,  fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + erf(x / sqrt 2))")                                \
     row(gelu_erf,  bwd,  KBK_MAP,  none,       "dx = dy (Phi(x) + x phi(x))")                                    \
     row(gelu_tanh, fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + tanh(k x (1 + a x^2)))")                          \
-    row(gelu_tanh, bwd,  KBK_MAP,  none,       "dx = dy y'(x), y as forward")                                    \
+    row(gelu_tanh, bwd,  KBK_MAP,  none,       "dx = dy y'(x), y as in fwd")                                     \
     row(silu,      fwd,  KBK_MAP,  none,       "y = x / (1 + exp(-x))")                                          \
     row(silu,      bwd,  KBK_MAP,  none,       "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))")
 #define KBK_TABLE_ACTIVATION(row)                                                                                \
     row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                         \
     row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
     row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic of a short polynomial")                 \
     row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
     row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
-    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "a polynomial of half the length")                \
+    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
+    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14")           \
     row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
     row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
+    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
     row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
     row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
     row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
+    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
     row(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
 #else
 #define KBK_OPS_ACTIVATION(row)
@@ -547,14 +557,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #if KBKI_BUILDS(dropout)
 #define KBK_OPS_DROPOUT(row)                                                                                     \
     row(dropout,  fwd,  KBK_MAP,  none,       "y = keep ? x / (1 - p) : 0")                                      \
-    row(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, the mask of fwd")
+    row(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, same mask as fwd")
 #define KBK_TABLE_DROPOUT(row)                                                                                   \
     row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
-    row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack")   \
-    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")                        \
+    row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
+    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")                      \
     row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
-    row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack")   \
-    row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")
+    row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
+    row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")
 #else
 #define KBK_OPS_DROPOUT(row)
 #define KBK_TABLE_DROPOUT(row)
@@ -567,14 +577,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_SOFTMAX(row)                                                                                   \
     row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
     row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
-    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running (max, sum), two reads")   \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, two reads")       \
     row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
-    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")     \
+    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
     row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
     row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")        \
     row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")             \
     row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")    \
-    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")     \
+    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
     row(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 #else
 #define KBK_OPS_SOFTMAX(row)
@@ -589,9 +599,9 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")         \
     row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
     row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows on their way")     \
+    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched")       \
     row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")            \
+    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
     row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
     row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
@@ -608,9 +618,9 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")           \
     row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
     row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows on their way")           \
+    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched")             \
     row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")            \
+    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
     row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
     row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
@@ -624,8 +634,8 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(sum,       run,  KBK_SUM,  sum,        "out = sum(x)")
 #define KBK_TABLE_REDUCTION(row)                                                                                 \
     row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
-    row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, an atomic each")   \
-    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, an atomic per warp")   \
+    row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, one atomic per CTA") \
+    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp")  \
     row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes in order")
 #else
 #define KBK_OPS_REDUCTION(row)
@@ -638,10 +648,10 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
 #define KBK_TABLE_MSE(row)                                                                                       \
     row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
-    row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, an atomic each")    \
+    row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, one atomic per CTA") \
     row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")              \
     row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte packs of each input in flight")
+    row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per input in flight")
 #else
 #define KBK_OPS_MSE(row)
 #define KBK_TABLE_MSE(row)
@@ -662,7 +672,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
     row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")       \
     row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")    \
-    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "much data: one kernel reads, another writes")
+    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: one kernel reads, one writes")
 #else
 #define KBK_OPS_WSUM(row)
 #define KBK_TABLE_WSUM(row)
@@ -688,14 +698,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])")
 #define KBK_TABLE_CROSS_ENTROPY(row)                                                                             \
     row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather")   \
-    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, running (max, sum), one read")     \
-    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, four in flight per thread")      \
+    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read")         \
+    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread")    \
     row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, two in flight per thread")       \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll: three streams")    \
+    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread")     \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll")                   \
     row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")            \
     row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
-    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums through DSMEM")
+    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums by DSMEM")
 #else
 #define KBK_OPS_CROSS_ENTROPY(row)
 #define KBK_TABLE_CROSS_ENTROPY(row)
@@ -708,10 +718,10 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_EMBEDDING(row)                                                                                 \
     row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
-    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two packs per thread, ids first")               \
-    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "an atomic per element")          \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two vectors per thread, ids first")             \
+    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
     row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
-    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids in order, one owner per row of dW")
+    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted, one owner per row of dW")
 #else
 #define KBK_OPS_EMBEDDING(row)
 #define KBK_TABLE_EMBEDDING(row)
@@ -725,9 +735,9 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                   \
     row(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
     row(matmul,    fwd,  regblock, 3,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed on its way")     \
-    row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                   \
-    row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
+    row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed when stored")    \
+    row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
+    row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")
 #define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
     row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
     row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")           \
@@ -743,12 +753,12 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(matmul,    fwd,  multicast, 13, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")             \
     row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
     row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
-    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
+    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
 #define KBK_TABLE_MATMUL_E4M3(row)                                                                               \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
-    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, sums to f32 each 128 of K") \
-    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "by shape: 256 x 128, small tiles, K in pieces")
+    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K")   \
+    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "by shape: 256 x 128, small tiles, split-K")
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
@@ -757,11 +767,11 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_MATMUL_HOPPER(row)
 #define KBK_TABLE_MATMUL_E4M3(row)
 #endif
-// The vendor's product of 8-bit floats is in cuBLASLt alone; the word stays that of the vendor's other rows.
+// The vendor's 8-bit product is in cuBLASLt; the variant is named cublas like the vendor's other rows.
 #if defined(KBK_CUBLAS) && KBKI_BUILDS(matmul)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
     row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")      \
-    row(matmul_e4m3, fwd, cublas,  99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, not its fast accumulation")
+    row(matmul_e4m3, fwd, cublas,  99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, no fast accumulation")
 #else
 #define KBK_TABLE_MATMUL_VENDOR(row)
 #endif
@@ -772,8 +782,8 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_BMM(row)                                                                                       \
     row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")              \
     row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "by shape, with wgmma; the batch in the order of tiles") \
-    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "by shape, wgmma; persistent over the batch")            \
+    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
 #else
 #define KBK_OPS_BMM(row)
 #define KBK_TABLE_BMM(row)
@@ -787,23 +797,23 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 
 #if KBKI_BUILDS(attention)
 #define KBK_OPS_ATTENTION(row)                                                                                   \
-    row(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and its lse; causal or not")   \
+    row(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not")       \
     row(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
 #define KBK_TABLE_ATTENTION(row)                                                                                 \
     row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running softmax, 32 keys a time") \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32 keys a time")  \
     row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
-    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, tiles loaded by all threads, in turn") \
-    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, two buffers")       \
-    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
-    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three consumers that drift apart")              \
-    row(attention, fwd,  flashpp,  9,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
+    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")         \
+    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
+    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
+    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
+    row(attention, fwd,  flashpp,  9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 3-4 consumers ping-pong") \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, then per key, p and ds anew")     \
+    row(attention, bwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, then per key, recomputation")     \
     row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
-    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, tiles loaded by all threads, in turn") \
-    row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")   \
-    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same through wgmma and TMA")
+    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")         \
+    row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
+    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same with wgmma and TMA")
 #else
 #define KBK_OPS_ATTENTION(row)
 #define KBK_TABLE_ATTENTION(row)
@@ -815,7 +825,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_ATTENTION_VENDOR(row)
 #endif
 
-// The closed list: a row with another word does not compile.
+// The closed list of variant words: a row with another word does not compile.
 #define KBKI_WORDS(word)                                                                                         \
     word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
     word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
@@ -841,14 +851,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
-  >>shapes     Shapes, arguments, tensors, checks: the types of the table.
+  >>shapes     Shapes, arguments, tensors, tolerances: the types of the table.
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
-#define KBK_IGNORE (-100)  // target that a loss leaves out
-#define KBK_TICKETS 256    // bytes at the start of the workspace that hold counters
-#define KBK_MAX_TENSORS 12 // of one operation
-#define KBK_OUTS 4         // outputs of one operation
+#define KBK_IGNORE (-100)  // target that the loss ignores
+#define KBK_TICKETS 256    // bytes of counters at the start of the workspace
+#define KBK_MAX_TENSORS 12 // most tensors of an operation
+#define KBK_OUTS 4         // most outputs of an operation
 
 typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 
@@ -857,10 +867,11 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 #define KBK_BRAIN (1u << KBK_BF16)
 #define KBK_ALL (KBK_SINGLE | KBK_HALF)
 
-// What shapes mean to an operation, so that a program can choose them without knowing it by name.
+// Families of operations: the meaning of a shape. A program can choose shapes for an operation it does not know by
+// name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; depth: their stride, or how many elements they fall among
+    KBK_PICK,  // n = rows * cols accesses; depth: their stride, or the number of elements that they select from
     KBK_SUM,   // n = rows * cols elements, one result
     KBK_ROWS,  // rows of cols elements
     KBK_GEMM,  // M = rows, N = cols, K = depth; layout
@@ -876,13 +887,13 @@ typedef struct kbk_shape {
     double p;                                // dropout: probability of a zero
     int causal;
     int layout;
-    uint64_t seed; // dropout: the key of its mask
+    uint64_t seed; // dropout: key of the mask
 } kbk_shape;
 
 #ifdef __CUDACC__
 typedef cudaStream_t kbk_stream;
 #else
-typedef struct CUstream_st* kbk_stream; // the type that cudaStream_t names
+typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
 #endif
 
 typedef struct kbk_args {
@@ -891,10 +902,10 @@ typedef struct kbk_args {
     void* out[KBK_OUTS];
     void* workspace; // 256-byte aligned; see "scratch memory" above
     size_t workspace_bytes;
-    float scalar; // cross_entropy fwdbwd: factor of dx; 0 stands for 1. The seed of dropout is in the shape
+    float scalar; // cross_entropy fwdbwd: factor of dx; 0 means 1. (The seed of dropout is in the shape.)
 } kbk_args;
 
-// NULL, or why nothing was launched.
+// Returns NULL, or why nothing was launched.
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
 enum { KBK_IN, KBK_OUT, KBK_INOUT };                     // kbk_tensor.role
@@ -907,20 +918,21 @@ typedef struct kbk_tensor {
     const char* name;
     int role, kind;
     int64_t count;    // elements
-    int64_t per_unit; // elements per unit; 0: belongs to no unit (weights, column sums), always taken whole
-    int64_t scales;   // outputs: magnitudes per unit that the oracle also gives: 0, 1 or per_unit
+    // elements per unit; 0: belongs to no unit (weights, column sums) and is always compared as a whole
+    int64_t per_unit;
+    int64_t scales;   // outputs: magnitudes per unit that the oracle also returns: 0, 1 or per_unit
     int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
-    double a, b;      // sequence: i mod b.  cycle: what follows i on one cycle through all of [0, b)
-    int place;        // on the host: pinned, except for a variant whose origin says KBK_PAGEABLE
-    int optional;     // 1: an output that is not written if its pointer is null
+    double a, b;      // sequence: i mod b.  cycle: the successor of i in one cycle through all of [0, b)
+    int place;        // on the host: pinned memory, unless the variant's origin says KBK_PAGEABLE
+    int optional;     // 1: an output that is not written if its pointer is NULL
 } kbk_tensor;
 
-/*  How far a result may be from its oracle. Let w = max(|ref|, row scale, magnitude given by the oracle); the
-    row scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps
-    * ulp(w) + abs, the tensor if also ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25 times the norm of
-    the oracle's own rounding. ulps < 0: as many of max(|ref|, magnitude), where one element is so much larger
-    than the others of its row that the row scale would hide them. ulps = 0 and abs = 0: equal to the oracle
-    rounded once. Outputs that are f32 whatever T is (statistics, losses) use the check of f32. */
+/*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
+    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps * ulp(w)
+    + abs. The tensor passes if all elements do and ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25
+    times the norm of the oracle's own rounding errors. ulps < 0: w is max(|ref|, magnitude), for rows in which one
+    element is so large that the row scale would hide errors of the others. ulps = 0 and abs = 0: equal to the
+    oracle, rounded once. Outputs that are f32 for any T (statistics, losses) use the tolerance of f32. */
 typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
@@ -933,35 +945,35 @@ typedef struct kbk_check {
 typedef struct kbk_op {
     const char *name, *dir, *formula;
     int family;
-    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns how many
-    int64_t (*units)(const kbk_shape* s); // independent pieces of the result: rows, elements; 0: nothing to write
-                                          // but whole tensors, such as column sums
-    // Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
-    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole. elem: bytes of an element of the variant that
-    // is compared, since magnitudes depend on it.
+    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the count
+    int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
+                                          // tensors that belong to no unit, such as column sums, are written
+    // Oracle. Writes units u0..u1-1 of output k at out[k] + (u - u0) * per_unit, tensors without units at out[k],
+    // and magnitudes at out[KBK_OUTS + k]. A NULL out[k] is skipped. Inputs are complete tensors. elem: bytes per
+    // element of the variant under test, which magnitudes depend on.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
-    size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: of the variant, KBKI_WORD_<...>
+    size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: KBKI_WORD_<...> of the variant
     kbk_check check[KBK_DTYPES];
 } kbk_op;
 
-// kbk_variant.origin: whose it is, and what a program has to know before it launches or times it
+// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
-    KBK_UNORDERED = 4,  // atomics add in whatever order they come
-    KBK_COPIES = 8,     // a copy by the runtime is what is measured
-    KBK_ALLOCATES = 16, // allocation is what is measured, by the host's clock; cannot be captured
-    KBK_PAGEABLE = 32,  // wants its host tensors in pageable memory
-    KBK_TF32 = 64       // takes 10 of the 23 bits of f32, and has a tolerance of its own: see kbk_op_of
+    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
+    KBK_COPIES = 8,     // measures a copy by the runtime
+    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
+    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
+    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
 };
 
-// Least compute capability. What needs an architecture's own instructions runs on that one alone.
+// Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
-    KBK_SM_75 = 75, // f16 on tensor cores; bf16 wants 80
+    KBK_SM_75 = 75, // f16 on tensor cores; bf16 needs 80
     KBK_SM_80 = 80,
     KBK_SM_89 = 89,
     KBK_SM_90 = 90,
@@ -979,10 +991,11 @@ typedef struct kbk_variant {
     int word; // KBKI_WORD_<name>
 } kbk_variant;
 
-// The operation of a variant, with that variant's tolerance.
+// The operation of a variant, with the tolerance of that variant.
 KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     kbk_op op = *v->op;
-    if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192; // 8192: 13 bits
+    // 8192: 13 bits fewer
+    if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192;
     return op;
 }
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
@@ -996,9 +1009,9 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integers
+KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
-// The rows of _tensors, one call each.
+// Constructors for the tensors of an operation.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
     kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
@@ -1011,8 +1024,8 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0, 0 };
     return t;
 }
-/*  kbk_<op>_<dir>_ref and kbki_scratch_<name>: an operation's kbk_op.ref and kbk_op.scratch. elem: bytes of an element.
-    Not every one of them uses all of its arguments. */
+/*  Define kbk_<op>_<dir>_ref (kbk_op.ref) and kbki_scratch_<name> (kbk_op.scratch). elem: bytes per element. Not
+    every definition uses all of its arguments. */
 #define KBKI_MAYBE __attribute__((unused))
 #define KBKI_REF(op_dir)                                                                                        \
     KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
@@ -1021,8 +1034,8 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     KBK_FN size_t kbki_scratch_##name(KBKI_MAYBE const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE int word)
 KBKI_SCRATCH(none) { return 0; }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
-/*  kbk_<op>_<dir>_units, _flops and _bytes of an operation. The last two are written as its card has them, of numbers
-    in double: n = rows * cols; rows, cols, depth; elem: bytes of an element. */
+/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are expressions as on the card, in double:
+    n = rows * cols; rows, cols, depth; elem: bytes per element. */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
     const double depth = (double)(s)->depth;                                        \
@@ -1037,8 +1050,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
-/*  NULL, or why no operation takes this shape: a negative number, a layout that does not exist, a tensor of more than
-    2^56 elements. For every other shape, formulas, oracles and kbk_workspace stay within 64 bits. */
+/*  NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of more than
+    2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (s->batch < 0 || s->heads < 0 || s->rows < 0 || s->cols < 0 || s->depth < 0) return "a dimension is negative";
     const double rows = (double)s->rows, cols = (double)s->cols, depth = (double)s->depth;
@@ -1054,8 +1067,8 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
                ? "a tensor has more than 2^56 elements"
                : NULL;
 }
-/*  NULL, or why these arguments cannot be launched on any device: the shape; a null output that would be written; a
-    null input that has elements, unless nothing is written. */
+/*  NULL, or why these arguments cannot be launched on any device: the shape; a NULL output that would be written;
+    a NULL input that has elements, unless nothing is written. */
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;
@@ -1076,18 +1089,18 @@ KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
+  >>numbers     Philox, conversion to 16 bits and back, reproducible inputs: the same bits on host and device.
 ------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbk_u4 {
     uint32_t w[4];
 } kbk_u4;
 
-// Philox4x32 with 10 rounds (Salmon et al., SC 2011): a block cipher as a generator, so that word i of a
-// stream is a function of i alone, whatever the grid, the variant or the order.
+// Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a counter-based
+// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        // Both halves of a product from one multiplication: on a GPU these are half of the work.
+        // One multiplication gives both halves of a product; on a GPU they are half of the work.
         uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
         ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
         ctr.w[1] = (uint32_t)p1;
@@ -1120,15 +1133,15 @@ KBK_FN double kbki_from_bits(uint64_t b) {
     return x;
 }
 
-// By their bits, so that a build with fast-math cannot reason them away.
+// Tests of the bits, which a build with fast-math cannot remove.
 KBK_FN int kbk_is_nan(double x) { return (kbki_bits(x) & ~(1ull << 63)) > 0x7FFull << 52; }
 KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FFull << 52; }
 
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// The bits of x in the element type: to nearest, ties to even, once. Overflow gives infinity, NaN a quiet
-// NaN.
+// Converts x to the bits of the element type: to nearest, ties to even, rounded once. Overflow gives infinity, NaN
+// a quiet NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -1136,7 +1149,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     uint32_t sign = (uint32_t)(b >> 63) << (m + e);
     int exp = (int)(b >> 52 & 0x7FF);
     if (exp == 0x7FF) return sign | inf | (man ? 1u << (m - 1) : 0);
-    if (exp == 0) return sign; // zero, or far below the least subnormal of any of these types
+    if (exp == 0) return sign; // zero, or far below the least subnormal number of the element types
     man |= 1ull << 52;
     exp += bias - 1023;
     int shift = 52 - m;
@@ -1144,7 +1157,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // A carry out of the mantissa is the next exponent, in the subnormal case too.
+    // A carry out of the mantissa gives the next exponent, also for subnormal numbers.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1161,9 +1174,9 @@ KBK_FN double kbki_widen_bits(int dtype, uint32_t b) {
 
 KBK_FN double kbk_round_value(int dtype, double x) { return kbki_widen_bits(dtype, kbk_round(dtype, x)); }
 
-/*  OCP's e4m3: a sign, four bits of exponent with a bias of 7, three of fraction. Up to 448: the greatest exponent is
-    one like any other, but for its last number, 0x7F, which is NaN; there is no infinity. Subnormals are multiples of
-    2^-9. */
+/*  e4m3 (Open Compute Project 2023, "OCP 8-bit Floating Point Specification"): sign, four exponent bits with bias
+    7, three mantissa bits. The largest number is 448. There is no infinity; 0x7F is NaN, and the other numbers of
+    the largest exponent are normal. Subnormals are multiples of 2^-9. */
 typedef struct kbk_e4m3 {
     uint8_t bits;
 } kbk_e4m3;
@@ -1173,7 +1186,7 @@ KBK_FN double kbk_e4m3_value(uint32_t bits) {
     double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
     return bits & 0x80 ? -x : x;
 }
-// To nearest, ties to even; what is greater than 448, infinity too, becomes 448.
+// To nearest, ties to even; saturates: larger numbers and infinity become 448.
 KBK_FN uint32_t kbk_e4m3_bits(double x) {
     uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
     int e = 0;
@@ -1182,12 +1195,12 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    double q = ldexp(x, 4 - e), low = floor(q); // 8 to 16 of the least step there; less where x is subnormal
+    double q = ldexp(x, 4 - e), low = floor(q); // 8 to 16 steps of this exponent; fewer if x is subnormal
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
-    return sign | (uint32_t)((e + 5) * 8 + (int)low); // 16 of one exponent are 8 of the next
+    return sign | (uint32_t)((e + 5) * 8 + (int)low); // 16 steps of an exponent are 8 steps of the next
 }
 
-// n elements of a tensor's storage as double; exact (64-bit ids below 2^53).
+// Converts n stored elements of a tensor to double; exact (64-bit ids below 2^53).
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1214,7 +1227,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// The other way: n doubles into a tensor's storage, rounded once.
+// Converts n doubles to stored elements, rounded once.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1233,10 +1246,11 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     }
 }
 
-// Element i of stream (seed, id): word i mod 4 of block i / 4; normals are Box-Muller on the block's two word
-// pairs.
+// Element i of stream (seed, id): word i mod 4 of block i / 4. Normal numbers: Box & Muller (1958), from the
+// block's two pairs of words.
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
-    const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0; // of a word's range, of its upper 24 bits
+    // scale of a 32-bit word, and of its upper 24 bits
+    const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
     if (fill == KBK_SAME) return a;
@@ -1248,9 +1262,10 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  i -> (mul i + add) mod n is one cycle through all n numbers if add shares no factor with n, and mul - 1 has
-    every prime factor of n, and 4 if n has (Hull and Dobell). Powers of two come out well scattered; where n
-    has no square factor the cycle is a stride. n below 2^31. */
+/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions
+    hold (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n,
+    and by 4 if n is. For powers of two
+    the sequence is well scattered; if n has no square factor, it is a stride. n must be below 2^31. */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1269,7 +1284,7 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     }
 }
 
-// Elements i0..i0+n-1 of input number id, as the oracle wants them: rounded to the type they are stored in.
+// Elements i0..i0+n-1 of input number id, for the oracle: rounded to the type in which they are stored.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
@@ -1287,7 +1302,7 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>verify     Compares a result with its oracle, element by element and as a whole; a NaN cannot pass.
+  >>verify     Compares a result with its oracle, by element and by norm; a NaN cannot pass.
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_HUGE 1e300
@@ -1295,12 +1310,12 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 typedef struct kbk_report {
     const char* why;         // NULL: passed
     int64_t bad;             // elements outside their bound
-    int64_t index;           // of the worst element, in the whole tensor; -1: none was compared
+    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
     double got, want, bound; // of the worst element: |got - want| should be <= bound
     double norm, norm_bound; // ||got - want|| / ||want||
 } kbk_report;
 
-// The distance between neighbours of the element type at |x|; at least the least subnormal.
+// Spacing of the element type at |x|; at least the least subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
     x = fabs(x);
@@ -1309,7 +1324,7 @@ KBK_FN double kbk_ulp(int dtype, double x) {
     return ldexp(1.0, (e - 1 > least ? e - 1 : least) - m);
 }
 
-// Descriptor of output k; returns how many tensors there are, or 0 if there is no such output.
+// Returns the descriptor of output k in *out, and the number of tensors; 0 if there is no such output.
 KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* out) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int n = op->tensors(s, t);
@@ -1329,8 +1344,8 @@ KBK_FN double kbki_rms(const double* x, int64_t n) {
     return count ? sqrt(sum / count) : 0;
 }
 
-// One element: NaN exactly where the oracle has one, infinities alike, otherwise within the bound. Returns 1
-// if good.
+// Compares one element: NaN and infinities must agree with the oracle, other values must be within the bound.
+// Returns 1 if it passes.
 KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, double scale, double* bound) {
     double w = fabs(want) > scale ? fabs(want) : scale;
     *bound = fabs(c->ulps) * kbk_ulp(dtype, w) + c->abs;
@@ -1342,16 +1357,16 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    double diff2, ref2, rounding2, compared, worst; // rounding: of the oracle to the element type
-    int good;                                       // the worst element so far
+    double diff2, ref2, rounding2, compared, worst; // rounding: error of the oracle rounded to the element type
+    int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
 
-// A piece of one unit; rms is the unit's row scale.
+// Compares part of a unit; rms: the unit's row scale.
 KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c, const double* got,
                               const double* ref, const double* scale, double rms, int64_t n, int64_t base,
                               kbki_tally* sum, kbk_report* r) {
-    // Values below the least normal number cannot be held better than half of the least subnormal, in any
-    // norm.
+    // Below the least normal number, an error of half the least subnormal number is unavoidable; it is not
+    // counted.
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
@@ -1372,13 +1387,13 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
 }
 
 KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* sum, kbk_report* r) {
-    // A handful of elements can all round the same way; a norm is about many.
+    // A few elements may all be rounded in the same direction, which a norm of many would average out.
     double few = sum->compared < 1024 ? ldexp(1.0, -1 - kbki_mantissa(dtype)) : 0;
     double diff = sqrt(sum->diff2), ref = sqrt(sum->ref2), rounding = 1.25 * sqrt(sum->rounding2);
     int exact = c->ulps == 0 && c->abs == 0;
     r->norm = ref > 0 ? diff / ref : diff > 0 ? KBKI_HUGE : 0;
     r->norm_bound = c->norm + few;
-    // Nor can a tensor be held better than its rounding, where a few large elements make up most of its norm.
+    // Nor can the error be smaller than the rounding error, if a few large elements dominate the norm.
     if (ref > 0 && r->norm_bound * ref < rounding) r->norm_bound = rounding / ref;
     if (r->bad)
         r->why = "an element is outside its bound";
@@ -1387,9 +1402,8 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
     return r->why == NULL;
 }
 
-/*  Output k of units u0..u1-1 (a tensor that belongs to no unit: whole). got: the bytes of those units as the
-    device stored them. out: what the oracle wrote for the same units, magnitudes included. Returns 1 if it
-    passes. */
+/*  Verifies output k for units u0..u1-1 (a tensor without units: as a whole). got: the bytes of these units as the
+    device stored them. out: what the oracle wrote for them, including magnitudes. Returns 1 if it passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t chunk = 256;
@@ -1404,7 +1418,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     }
     int as = t.kind == KBK_T ? dtype : KBK_F32, size = kbk_kind_size(t.kind, dtype);
     kbk_check c = op->check[as];
-    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers: equal
+    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal
     int64_t per = t.per_unit ? t.per_unit : t.count, units = t.per_unit ? u1 - u0 : 1;
     for (int64_t u = 0; u < units; u++) {
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
@@ -1421,11 +1435,12 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets.
+  >>device     What kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the last CTA
+               (tickets).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// --- one element as float, and back
+// --- conversion of an element to float and back
 __device__ __forceinline__ float kbki_float(float x) { return x; }
 __device__ __forceinline__ float kbki_float(__half x) { return __half2float(x); }
 __device__ __forceinline__ float kbki_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -1437,7 +1452,7 @@ __device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
-    static constexpr uint32_t minus_inf = 0xFF800000u; // two elements of it where they are 16 bits wide
+    static constexpr uint32_t minus_inf = 0xFF800000u; // two elements if they have 16 bits
     static constexpr cudaDataType cuda = CUDA_R_32F;
     static __device__ __forceinline__ float from(float x) { return x; }
 };
@@ -1452,12 +1467,12 @@ template <> struct kbki_type<__nv_bfloat16> {
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
 
-// Products of matrices of T are of T; those of e4m3 are of bf16.
+// Element type of a matrix product: T; bf16 for e4m3.
 template <class T> struct kbki_result_of { typedef T type; };
 template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
 template <class T> using kbki_result = typename kbki_result_of<T>::type;
 
-// One 32-bit word of a pack: one f32 or two 16-bit elements.
+// One 32-bit word of a vector: one f32 or two 16-bit elements.
 __device__ __forceinline__ void kbki_unword(float*, uint32_t w, float* f) { f[0] = __uint_as_float(w); }
 __device__ __forceinline__ void kbki_unword(__half*, uint32_t w, float* f) {
     float2 v = __half22float2(*reinterpret_cast<__half2*>(&w));
@@ -1477,15 +1492,15 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
     return *reinterpret_cast<uint32_t*>(&v);
 }
 
-/*  A pack holds Width elements as they lie in memory: 16 bytes of them (KBKI_WIDTH), or one (Width = 1), which is
-    how the same kernel serves addresses that 16-byte accesses cannot. Data in flight stays packed: half the
-    registers of floats where T has 16 bits. load and store are plain: asking the caches to let go of a line
-    first (ld.cs, no_allocate) costs a streaming kernel 3 to 12 % on an H200. Written in PTX: of a plain
-    assignment the compiler makes smaller accesses, and puts them between the arithmetic, where it can. */
+/*  A pack is a 16-byte vector of KBKI_WIDTH elements in their memory format, or one element (Width = 1). With
+    Width = 1 the same kernel serves addresses that are not aligned to 16 bytes. Data in flight stays packed, which
+    takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints: evict-first hints
+    (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. They are written in PTX, because the
+    compiler may split a plain assignment into smaller accesses and move these between the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
-    static_assert(Width == KBKI_WIDTH(T), "a pack is 16 bytes or one element");
+    static_assert(Width == KBKI_WIDTH(T), "a pack is a 16-byte vector or one element");
     uint4 q;
     __device__ __forceinline__ void load(const T* p) {
         asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -1501,8 +1516,7 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-    // Makes the compiler unpack again in the next pass, instead of keeping the floats of this one in
-    // registers.
+        // Makes the compiler unpack again in the next pass, instead of keeping the floats in registers.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1530,7 +1544,7 @@ template <class T> struct kbki_pack<T, 1> {
 
 __device__ __half2 kbki_two(__half*);
 __device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
+// Maximum of two words, by element; ignores NaN, like fmaxf.
 __device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
 }
@@ -1550,8 +1564,7 @@ template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const
     return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 
-// n elements from p: so many single ones until the first 16-byte boundary, whole packs, and single ones
-// again.
+// Division of n elements from p: single elements up to the first 16-byte boundary, whole vectors, single elements.
 struct kbki_span {
     int64_t packs;
     int head, tail; // each less than Width, so at most 14 together
@@ -1563,12 +1576,12 @@ template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki
     s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
-// The single element that thread t of at least 14 takes, or -1.
+// The single element for thread t (there must be at least 14 threads), or -1.
 __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
 
-// --- reductions: every thread gets the result. Group = some lanes of a warp, a warp (Threads = 32), or a CTA.
+// --- reductions: every thread gets the result. A group is some lanes of a warp, a warp (Threads = 32), or a CTA.
 #define KBKI_LANES(threads) ((threads) < 32 ? (threads) : 32)
 struct kbki_max {
     typedef float type;
@@ -1591,15 +1604,15 @@ struct kbki_sum2 {
     }
 };
 
-// Of every group of so many lanes.
+// Reduction over every group of Lanes lanes.
 template <class Reduce, int Lanes = 32>
 __device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
-// slots: 32 values in shared memory. A second reduction of the same kernel needs its own, and saves a barrier
-// by it.
+// Reduction over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs slots of
+// its own, which saves a barrier.
 template <class Reduce, int Threads>
 __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
     v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
@@ -1612,11 +1625,12 @@ __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type 
     return kbki_warp_all<Reduce>(v);
 }
 
-// --- the running softmax pair: m the greatest value so far, s = sum of exp(x - m), kept in powers of two
+// --- online softmax (Milakov & Gimelshein 2018): m, the running maximum, and s, the sum of exp(x - m)
 #define KBKI_LOG2E 1.4426950408889634f
 #define KBKI_LN2 0.6931471805599453f
 
-__device__ __forceinline__ float kbki_exp2(float x) { // hardware, relative error about 2^-22; results below 2^-126: 0
+// hardware, relative error about 2^-22; results below 2^-126 are 0
+__device__ __forceinline__ float kbki_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
@@ -1626,12 +1640,13 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// A power of two so large that its logarithm's own rounding, 32 either way, is about as much as an exponent may be off.
+// Whether a base is so large that its rounding error, up to 32, is comparable to the exponents themselves.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  What exponents are taken relative to: exp(x - m) is exp2(k x - b), one FMA and one exp2, and b is rounded here: as
-    part of somebody's FMA it would be another base than that of the sum. Where m log2(e) is coarse (masks are made of
-    numbers like -1e30 and -FLT_MAX), numbers of f32 are 32 and more apart: only those that equal m add anything, and
-    k = 1, b = m finds them exactly. A maximum of -inf would give (-inf) - (-inf) = NaN: the least number stands in. */
+/*  The base of exponents: exp(x - m) is exp2(k x - b), one FMA and one exp2. The base b is rounded here, because
+    rounding it within an FMA could give a base different from that of the sum. If m log2(e) is coarse (masks use
+    numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers are 32 and more apart. Then only numbers equal to m
+    contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is replaced by -FLT_MAX, because
+    (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1639,15 +1654,15 @@ struct kbki_base {
         m = fmaxf(m, -3.402823466e38f), b = __fmul_rn(m, KBKI_LOG2E), k = KBKI_LOG2E;
         if (kbki_coarse(b)) k = 1.0f, b = m;
     }
-    // What b was rounded by: exp2(k x - b) is exp(x - m) exp2(rest(m)).
+    // The rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
     __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
 };
-// exp(x - m), given base(m).
+// exp(x - m), given the base of m.
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// The factor that makes what is relative to m relative to another base, of a maximum not below m. Of two k only one is
-// coarse: then their maxima are 32 and more apart.
+// The factor that converts a sum relative to m to another base, whose maximum is not below m. If only one of the
+// bases is coarse, the maxima are 32 and more apart, and the factor is 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1669,12 +1684,12 @@ struct kbki_pair {
         if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
         s += kbki_exp_from(x, kbki_base(m));
     }
-    // log of the sum of exp(x - m); -inf where there was nothing but -inf.
+    // log of the sum of exp(x - m); -inf if all were -inf.
     __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
-/*  One thread's share of a row: U packs are loaded before the first is used, then their maximum costs one
-    rescaling for all of them. Elements past the end are -inf, which adds nothing. */
+/*  Online softmax of one thread's share of a row. U vectors are loaded before the first is used, and share one
+    rescaling. Elements beyond the end are -inf, which adds nothing. */
 template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
     kbki_span sp = kbki_split<T, Width>(row, cols);
@@ -1698,7 +1713,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = 0; // of these alone: added one by one to all before them, they would lose digits
+        float s = 0; // of these alone: adding each to the running sum would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1711,10 +1726,11 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
     return r;
 }
 
-/*  Ticket: each CTA leaves its part in memory, then takes a number; whoever takes the last one adds the parts
-    in index order, so the result does not depend on who came when. The counter goes up by two: starting at 0
-    it stays even, starting at all ones odd, so both are good starts. The last CTA puts it back to 0. All
-    threads must call; the caller has written its part before. */
+/*  Ticket (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each CTA stores its part
+    and then increments a counter. The last CTA adds the parts in index order, so that the result does not depend
+    on the order of CTAs. The counter increases by two, from 0 (then it stays even) or from all ones (odd): both
+    are valid initial values. The last CTA resets it to 0. All threads must call this, after the part was written.
+    */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1729,19 +1745,19 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  The same where a part is one number of 32 bits, with less to wait for behind the last load. A CTA has a slot: its
-    part, and a 1 above it. Its last warp has no share of the work: it makes the slot empty and asks for the number
-    while the others load, and nobody waits for the answer before their parts are added up. So whoever has the last
-    number knows that no slot holds anything old, waits until none is empty, and takes the parts, each thread always the
-    same ones. Returned is the number, to the last thread. */
+/*  The same for parts of 32 bits, with less latency after the last load. Each CTA has a slot: the part, and a 1
+    above it. The CTA's last warp does not take part in the reading. While the others load, it empties the slot and
+    takes the ticket, and the latency is hidden. The CTA with the last ticket therefore knows that no slot has an
+    old part. It waits until no slot is empty, and adds the parts, each thread always the same ones. Returns the
+    ticket, to the last thread. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads call it, with what they have and their number; of the last CTA each thread's take(part) is called for its
-// share of the parts, and the result is true. Reduce is of float or uint32_t.
+// All threads call this with their value and the ticket. In the last CTA, each thread's take(part) is called for
+// its share of the parts, and true is returned. Reduce is of float or uint32_t.
 template <class Reduce, int Threads, class Take>
 __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
@@ -1771,7 +1787,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
     return true;
 }
 
-// Reduction the classical way, halving the active threads each time; Reduce joins two values.
+// Tree reduction in shared memory (Harris 2007), halving the active threads each time.
 template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
     int t = threadIdx.x;
     __syncthreads(); // s may still be read from the previous reduction
@@ -1786,19 +1802,19 @@ template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>launch     What launchers share: what the runtime says of a device or a kernel, asked for once; checks of
-               arguments; which shape of kernel a row takes.
+  >>launch     What launchers share: cached queries of the runtime, checks of arguments, choice of a kernel by row
+               length, programmatic dependent launch (PDL).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  What the runtime says of a kernel on a device stays so, and asking takes longer than launching. A place of the table
-    belongs to whoever puts the first 1 into its state, and is read once that is 2; none is given back. Where a fact
-    finds no place, the runtime is asked each time. value: 0 until it is known, then one more than it is; of GRANTED the
-    bytes themselves. */
+/*  Cache of queries. What the runtime reports for a kernel on a device does not change, and a query takes longer
+    than a launch. A thread claims an entry by changing its state from 0 to 1; the entry is valid from state 2 on,
+    and is never released. If no entry is free, the runtime is queried each time. value: 0 (unknown), or the result
+    plus one; for KBKI_GRANTED the number of bytes. */
 typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
-    uint64_t key; // device, what, and what it depends on
+    uint64_t key; // device, query, and the query's parameters
     int value, state;
 } kbki_fact;
 #define KBKI_FACTS 2048
@@ -1824,7 +1840,7 @@ KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, in
     }
     return NULL;
 }
-// *value is what ask(value) gives, which is called where it is not yet known.
+// Sets *value to the result of ask(value), which is called only if the result is not cached.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
@@ -1835,8 +1851,9 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }
 
-// What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own. A device that
-// was reset has forgotten how much shared memory its kernels were granted.
+// The text of a runtime error. The runtime's error is cleared, because the next launcher would report it as its
+// own. After a reset of the device, kernels have lost their shared memory limits, so these are dropped from the
+// cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1848,7 +1865,7 @@ KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
-// Of the current device; 0 where there is none.
+// An attribute of the current device; 0 if there is none.
 KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
     int value = 0;
     cudaError_t e = kbki_once(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)attribute, &value, [&](int* to) {
@@ -1861,7 +1878,7 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// The capability, 90 for 9.0, that this kernel's code for the current device was compiled for.
+// The compute capability (90 for 9.0) that this kernel's code for the current device was compiled for.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -1869,10 +1886,10 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// NULL, or why code for a compute capability (90 for 9.0) is not to be had: the device is an older one, or the
-// program was compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
+// NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is older, or the program
+// was compiled for an older one, and the kernels are empty. (nvcc without -arch uses the oldest that it knows.)
 template <class> __global__ void kbki_built_k() {}
-#define KBKI_TEXT_CAPABILITY "this variant needs another compute capability"
+#define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
 KBK_FN const char* kbki_needs(int capability) {
     int compiled = 0;
     if (kbki_capability() < capability) return KBKI_TEXT_CAPABILITY;
@@ -1881,7 +1898,7 @@ KBK_FN const char* kbki_needs(int capability) {
     return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
-// The same for kbki_mma_fixed: tensor cores take f16 from compute capability 7.5 on, bf16 from 8.0.
+// The same for kbki_mma_fixed: tensor cores support f16 from compute capability 7.5 on, bf16 from 8.0.
 template <class T> const char* kbki_needs_mma() {
     return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
@@ -1890,11 +1907,11 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
-// CTAs for so many pieces of work, at most `full` at once: each gets as many as the others, or one less.
+// CTAs for `pieces` pieces of work, at most `full` at once: all get the same number of pieces, or one less.
 KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
-// Two addresses that reach a 16-byte boundary after the same number of elements.
+// Whether two addresses have the same alignment modulo 16 bytes.
 KBK_FN bool kbki_congruent(const void* p, const void* q) { return (((uintptr_t)p ^ (uintptr_t)q) & 15) == 0; }
 KBK_FN const char* kbki_check_dims(const kbk_shape* s) {
     return s->rows < 0 || s->cols < 0 || s->depth < 0 ? "a dimension is negative" : NULL;
@@ -1903,12 +1920,13 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "workspace missing or too small";
     return kbki_aligned(a->workspace, 256) ? NULL : "workspace is not aligned to 256 bytes";
 }
-// Leave to use *bytes of dynamic shared memory; *bytes becomes 0 where an SM has no such amount to give to a
-// CTA. This and what follows takes any kernel by its address, so that it is compiled once, not once per kernel.
+// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if an SM cannot give a CTA so much. This and
+// the following functions take the kernel's address, so that they are compiled once and not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy;                        // one at a time: who asks for less must not come after who asks for more
-    if (*bytes <= (40u << 10)) return NULL; // what a kernel may use unasked, less its static part
-    if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) // 1 KiB for the static part
+    static int busy;                        // lock: a smaller limit must not be set after a larger one
+    if (*bytes <= (40u << 10)) return NULL; // allowed without asking, minus the static part
+    // 1 KiB for the static part
+    if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
         return *bytes = 0, (const char*)NULL;
     kbki_fact* f = kbki_fact_of(kernel, KBKI_GRANTED, 0, 0, 0);
     if (f && __atomic_load_n(&f->value, __ATOMIC_ACQUIRE) >= (int)*bytes) return NULL;
@@ -1923,14 +1941,16 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-template <class T> struct kbki_same { typedef T type; }; // an argument that is converted to what its kernel takes
+// an argument that is converted to the kernel's parameter type
+template <class T> struct kbki_same { typedef T type; };
 
-/*  A kernel that follows another in the same stream and needs what that one writes. From compute capability 9.0 on its
-    CTAs come to the SMs as soon as the last ones of the kernel before have begun and leave room, so that neither the
-    launch nor the way to the SMs is waited for. Who follows begins with kbki_follow_wait: until all before it has
-    ended, and what it wrote is there; who is followed says kbki_follow_me where others may come. Elsewhere both are
-    nothing, and the launch is one like any other. The first kernel of a launcher never follows: it would come into the
-    time of whatever was launched before it. */
+/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol): for a kernel that follows another in the same
+    stream and needs its results. From compute capability 9.0 on, its CTAs start early: when all CTAs of the first
+    kernel have called kbki_follow_me or have ended, and an SM has room. The launch latency is hidden. The
+    following kernel must call kbki_follow_wait before it reads results: it waits until all earlier kernels have
+    ended and their writes are visible. On older devices both calls do nothing, and the launch is an ordinary one.
+    The first kernel of a launcher is never launched this way, because its time would overlap with that of whatever
+    was launched before. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -1941,8 +1961,8 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory; args:
-// where the kernel's arguments are.
+// Launches a kernel by PDL, if its code has the wait instruction; else as usual. bytes: dynamic shared memory;
+// args: pointers to the kernel's arguments.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -1969,14 +1989,14 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     return kbki_follow((const void*)kernel, grid, threads, 0, st, where);
 }
 
-/*  Which of several kernels takes a row: a launcher's table, that for the shortest rows first. How a row lies in
-    registers is a matter of how many packs, in each of how many threads. Few threads with many packs each waste the
-    least on indexing and leave the most registers to data, until rows are so long that an SM holds few of them; short
-    rows take a warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
+/*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
+    per row and of vectors per thread. Few threads with many vectors spend the least on indexing and have the most
+    registers for data. For very long rows that is no longer true, because an SM holds few of them. A short row has
+    a warp, the shortest 8 lanes; with a warp, most of its lanes would be idle. */
 template <class Kernel> struct kbki_plan {
-    int64_t most; // packs of a row
+    int64_t most; // longest row, in vectors
     Kernel* kernel;
-    int threads, room; // that a row takes; packs of shared memory for each of its CTA's threads
+    int threads, room; // threads per row; vectors of shared memory per thread of the CTA
 };
 template <class Kernel, size_t Count>
 const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], int64_t packs) {
@@ -1984,24 +2004,24 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Few rows do not fill the device: each of their packs has a thread of its own, or a row has as many as one of four
-// times its length.
+// If few rows do not fill the device, each vector has a thread of its own, or a row gets the threads of a row four
+// times as long.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
 KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_rows(rows, packs) ? 4 * packs : packs; }
-// An SM's registers hold one long row at a time; whether its shared memory holds two.
+// An SM's registers hold one long row at a time; returns whether its shared memory holds two.
 KBK_FN bool kbki_two_fit(int64_t packs) {
     return 2 * (packs * 16 + 1100) <= kbki_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
 }
-#define KBKI_LONG 8192 // packs of a row, the most that registers hold
-// Rows whose results lie differently from what they are made of, so that they are taken one element at a time: up to so
-// many elements by the plain rung that gives each a warp, longer ones by CTAs.
+#define KBKI_LONG 8192 // longest row that fits into registers, in vectors
+// Rows whose inputs and outputs have different alignments are processed element by element. Rows of at most this
+// length go to the rung with a warp per row, longer ones to CTAs.
 #define KBKI_LONG_ONES 256
-// A launcher that is one of another operation's, or of several, with template arguments of its own.
+// Defines a launcher as a call of a function template with given arguments.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
-// Sums of nothing, if there is room for them.
+// Sums over no terms: sets `count` sums to zero, unless the pointer is NULL.
 template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
     cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
@@ -2011,17 +2031,17 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
-               compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
+  >>asm        PTX instructions without a C++ equivalent that several sections use, each as one function. Those of
+               compute capability 9.0 are in >>hopper. Instructions of a single kernel are next to it.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Where code for older GPUs has no such instruction, __trap() stands: launchers ask kbki_needs first, so nobody comes
-    there. "memory" keeps loads and stores of the compiler's own on their side of an instruction; volatile keeps those
-    that bear it in order. */
-// --- shared memory by its 32-bit addresses
+/*  On older GPUs without an instruction these functions call __trap(). It is not reached, because launchers call
+    kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an instruction;
+    volatile keeps such instructions in order. */
+// --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-// A pack, read now, and from this number: from a pointer the compiler works the address out anew each time.
+// Loads a 16-byte vector. For a pointer, the compiler would compute the address again each time.
 __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2031,7 +2051,7 @@ __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     return v;
 }
 
-// --- cp.async: memory to shared memory without a register in between. 16 bytes pass the L1 cache by, 4 do not.
+// --- cp.async: copies global to shared memory without registers. 16 bytes bypass the L1 cache, 4 do not
 template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     if (Bytes == 16)
@@ -2042,7 +2062,7 @@ template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32
     __trap();
 #endif
 }
-// Zeros where there is nothing to copy; nothing is read then.
+// The same, with zeros and no read if there is nothing to copy.
 template <int Bytes = 16>
 __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -2056,20 +2076,21 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// What this thread asked for since the last call is one group, even where it is nothing.
+// Closes a group of this thread's copies since the last call; the group may be empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Until at most Pending of this thread's groups are on their way.
+// Waits until at most Pending groups of this thread are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
 
-// --- tensor cores. Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
+// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l has the address of row l % 8 of matrix l
+// / 8
 template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
 #if __CUDA_ARCH__ >= 750
     if (Transpose)
@@ -2087,14 +2108,14 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
 #endif
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// As kbki_stmatrix below, but each 8 x 8 comes to lie the other way round.
+// The same as kbki_stmatrix below, but each 8 x 8 matrix is transposed.
 __device__ __forceinline__ void kbki_stmatrix_turned(uint32_t to, const uint32_t* r) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]),
                  "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 #endif
-// Its reverse, which compute capability 9.0 has an instruction for.
+// The reverse of kbki_ldmatrix; an instruction from compute capability 9.0 on.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2108,10 +2129,10 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
                      : "memory");
 #endif
 }
-/*  c (16 x 8, f32) += a (16 x 16) b (16 x 8). Of two forms, as kernels were tuned with them: one that the compiler
-    moves at will, among the exponentials of attention say, and one that stays in order with its operands' loads. That
-    one is there for f16 from compute capability 7.5 on, whose instruction takes half of a's columns: see
-    kbki_needs_mma. */
+/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). kbki_mma_free may be moved by the compiler, for example
+    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Kernels were
+    tuned with one or the other. kbki_mma_fixed also supports f16 on compute capability 7.5, whose instruction
+    takes half of a's columns: see kbki_needs_mma. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2148,7 +2169,7 @@ template <class T> __device__ __forceinline__ void kbki_mma_fixed(float* c, cons
 #endif
 }
 
-// --- four sums in memory, on 16 bytes
+// --- four atomic additions to 16 aligned bytes
 __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
@@ -2158,23 +2179,23 @@ __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #endif
 }
 
-// --- a barrier of so many threads of a CTA; its number 0 is __syncthreads'
+// --- named barriers: of Threads threads of a CTA; number 0 is that of __syncthreads
 template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
-template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // the same without waiting
+template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // arrives without waiting
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
-// Whether x was not 0 for one of them.
+// The same barrier; returns whether x was not 0 in any of the threads.
 template <int Threads> __device__ __forceinline__ bool kbki_barrier_any(int id, unsigned x) {
     unsigned any;
     asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
                  : "=r"(any)
                  : "r"(x), "r"(id), "n"(Threads)
                  : "memory");
-    return __shfl_sync(~0u, any, 0) != 0; // the compiler does not know that it is the same in all lanes
+    return __shfl_sync(~0u, any, 0) != 0; // the shuffle tells the compiler that the value is the same in all lanes
 }
-// The same where the barrier is known: a constant is another operand than a register that holds it.
+// The same for a constant barrier number, which is another kind of operand.
 template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(unsigned x) {
     unsigned any;
     asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
@@ -2186,23 +2207,23 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
-               and products by four warps at once (wgmma), which 9.0 alone has.
+  >>hopper     Instructions of compute capability 9.0: mbarrier, bulk copies and TMA, clusters; and wgmma, which
+               only 9.0 has.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Bulk copies (sm 90): one thread moves kilobytes between memory and shared memory, and neither registers
-    nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
-    it is full. Addresses and sizes are multiples of 16. */
+/*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory, asynchronously
+    and without registers. An mbarrier counts arrivals and arriving bytes; its phase parity flips when a phase is
+    complete (PTX ISA, "mbarrier"). Addresses and sizes must be multiples of 16. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
-// After the last init, before the barrier that shows them to the other threads.
+// Call it after the last init, and before the barrier that makes the mbarriers visible to other threads.
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Arrives, and says how many bytes are to come in this phase.
+// Arrives, and adds to the number of bytes that this phase expects.
 __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
                  : "memory");
@@ -2210,15 +2231,15 @@ __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
 __device__ __forceinline__ void kbki_bar_arrive(uint64_t* bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
 }
-// At the barrier that lies in the same place in CTA `rank` of the cluster, which may be this one. Tells of no ordinary
-// accesses to memory: a release for the whole cluster would first wait for all of the thread's.
+// Arrives at the mbarrier at the same offset in CTA `rank` of the cluster, which may be this CTA. It does not
+// order other accesses to memory: a release at cluster scope would first wait for all of the thread's accesses.
 __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank) {
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
                  "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
                  "r"(rank)
                  : "memory");
 }
-// Whether the phase of this parity is over, having waited a while for it. A new barrier says so of parity 1.
+// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, parity 1 is.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2228,7 +2249,8 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
                  : "memory");
     return done;
 }
-// At one that CTAs of the cluster send to: an acquire of the cluster's scope, which also empties the L1 cache.
+// The same for an mbarrier that other CTAs signal: an acquire at cluster scope, which also invalidates the L1
+// cache.
 __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
@@ -2241,7 +2263,8 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    while (!kbki_bar_try(bar, parity)) // at a trap instruction ptxas gives up what is on its way: a store to nowhere
+    // a store to address 0, because at a trap ptxas does not keep products in flight
+    while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
                      : "l"(clock64() - start), "l"((KBK_TRAP_AFTER)*2000000000LL), "l"(0ull)
@@ -2257,8 +2280,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// A store and the end of its group. Shared memory written by ordinary stores: kbki_bulk_fence by each writer,
-// then a barrier, then this.
+// A bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writer must call
+// kbki_bulk_fence, then a barrier, before this.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2266,14 +2289,14 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
     kbki_bulk_commit();
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
+// Waits until at most Pending stores of this thread have not yet read their shared memory; until all are complete.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 #endif
 
-// --- clusters: CTAs that see each other's shared memory
+// --- clusters: CTAs with access to each other's shared memory (distributed shared memory)
 __device__ __forceinline__ unsigned kbki_cluster_rank() {
     unsigned r = 0;
 #if __CUDA_ARCH__ >= 900
@@ -2289,14 +2312,14 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
     return r;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Where in the whole cluster's addresses CTA `rank` has what lies at `at` here.
+// The address in the cluster of what CTA `rank` has at the shared memory address `at`.
 __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
     uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
 #endif
-// Together: nobody writes to a CTA that has not begun. Orders no memory, so what is on its way stays so.
+// begin and begun together: all CTAs of the cluster have started. Does not order memory: loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2307,27 +2330,27 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared memory written before it visible
+__device__ __forceinline__ void kbki_cluster_barrier() { // also makes earlier writes to shared memory visible
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 
-/*  Tensor maps: the driver's description of a tensor in memory and of the box of it that one copy moves (128 opaque
-    bytes, CUtensorMap in cuda.h). A box reaches past the tensor's edge at will: what is not there is read as 0, and
-    counts among the bytes that arrive; it is not written. Boxes are 128 bytes wide here, and lie
-    in shared memory line after line, 16-byte pack p of line l in place p ^ l % 8: eight lines, a multiple of 1024
-    bytes, repeat the pattern, and wgmma reads it without bank conflicts. */
+/*  Tensor maps: the driver's description of a tensor in global memory and of the box that one TMA copy moves (128
+    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, count
+    among the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row in
+    shared memory. The 128-byte swizzle stores 16-byte vector p of row l in place p ^ l % 8. The pattern repeats
+    every eight rows (1024 bytes). wgmma reads it without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
 struct kbki_map_key { // no padding: compared as bytes
     const void* base;
-    uint64_t size[3], stride[2]; // elements, innermost first; bytes
+    uint64_t size[3], stride[2]; // size: elements, innermost first; stride: bytes
     uint32_t box[3];
-    int32_t what; // element type, and dimensions * 256
+    int32_t what; // element type + dimensions * 256
 };
-#define KBKI_MAP_WIDE 64 // numbers of 16 bits: width of a box
+#define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
 #define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
 #define KBKI_MAP_16F 6
 #define KBKI_MAP_32F 7
@@ -2338,7 +2361,8 @@ struct kbki_map_key { // no padding: compared as bytes
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
-// cuTensorMapEncodeTiled, asked for through the runtime, so that nothing is linked; NULL where it is not to be had.
+// cuTensorMapEncodeTiled, obtained through the runtime, so that libcuda is not linked; NULL if it is not
+// available.
 KBK_FN kbki_map_fn kbki_map_encoder(void) {
     void* found = NULL;
 #if CUDART_VERSION >= 12000
@@ -2354,8 +2378,8 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 #endif
     return (kbki_map_fn)found;
 }
-/*  The map that key asks for. Making one takes the driver about as long as a launch does, so the
-    last ones are kept; what is kept depends on nothing but the key. */
+/*  Makes the tensor map for a key. The driver takes about as long for it as for a launch. The last maps are
+    therefore cached; a map depends on nothing but its key. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2372,21 +2396,21 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     if (!encode) encode = kbki_map_encoder();
     if (!encode) return "the driver is too old for tensor maps (CUDA 12 or later)";
     memset(&at->key, 0, sizeof at->key);
-    // lines that start within a sector come faster where L2 fetches less at once
+    // rows that are not 32-byte aligned load faster if L2 fetches less at a time
     int promotion = key->stride[0] % 32 ? KBKI_MAP_L2_128 : KBKI_MAP_L2_256;
     if (encode(&at->map, key->what & 255, (uint32_t)key->what >> 8, (void*)key->base, key->size, key->stride,
                key->box, step, 0, KBKI_MAP_SWIZZLE_128, promotion, 0))
-        return "the driver refuses a tensor map of these addresses and dimensions";
+        return "the driver rejects a tensor map of these addresses and dimensions";
     at->key = *key, *map = at->map;
     return NULL;
 }
 template <class T> constexpr int kbki_map_type() {
     if constexpr (sizeof(T) == 1)
-        return KBKI_MAP_8; // of which a copy wants to know no more
+        return KBKI_MAP_8; // bytes are enough for a copy
     else
         return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
 }
-// A row-major matrix of `lines` lines, ld elements apart, and boxes of `high` lines.
+// Map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
@@ -2398,7 +2422,7 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// The same of `deep` matrices, `apart` elements from one to the next, and boxes of one of them, or of `planes`.
+// Map of `deep` such matrices, `apart` elements from one to the next; boxes have `planes` of them.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map, int planes = 1) {
@@ -2411,7 +2435,7 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
-// NULL, or why code for 9.0 alone is not to be had. Of the kernel that is asked, its threads tell how it was built.
+// NULL, or why sm_90a code cannot run. The maximum of threads of kbki_hopper_k tells how the program was compiled.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2420,7 +2444,7 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
 template <class> __global__ void __launch_bounds__(KBKI_HOPPER_THREADS) kbki_hopper_k() {}
 KBK_FN const char* kbki_needs_hopper(void) {
     int threads = 0;
-    if (kbki_capability() != 90) return "this variant needs compute capability 9.0, and no other";
+    if (kbki_capability() != 90) return "this variant needs compute capability 9.0 exactly";
     cudaError_t e = kbki_once((const void*)kbki_hopper_k<void>, KBKI_THREADS, 0, 0, 0, &threads, [](int* to) {
         cudaFuncAttributes built = {};
         cudaError_t no = cudaFuncGetAttributes(&built, kbki_hopper_k<void>);
@@ -2430,7 +2454,7 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
-// The same for a least capability of the table, KBK_SM_<...>. The vendor's rows have no code of their own to compile.
+// The same for a KBK_SM_<...> of the table. The vendor's rows have no compiled code of their own.
 KBK_FN const char* kbki_needs_row(int least, int origin) {
     if (least & KBK_SM_EXACT) return kbki_needs_hopper();
     if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
@@ -2438,8 +2462,8 @@ KBK_FN const char* kbki_needs_row(int least, int origin) {
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// --- tensor copies: the box at (x, y) or (x, y, z), x innermost. Multicast: to the same place in every CTA of the
-//     mask, each of whose barriers is told of the bytes that it got.
+// --- TMA: copies the box at (x, y) or (x, y, z), x innermost. Multicast: to the same offset in every CTA of the
+//     mask, and each of their mbarriers counts the bytes that its CTA received.
 template <bool Multicast>
 __device__ __forceinline__ void kbki_tma_load(void* to, const kbki_map* map, uint64_t* bar, int x, int y,
                                               unsigned mask = 0) {
@@ -2468,7 +2492,7 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
 }
-// A store and the end of its group; what goes before it: see kbki_bulk_store.
+// A TMA store, as a group of its own; see kbki_bulk_store for what must precede it.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2481,51 +2505,54 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
                  : "memory");
     kbki_bulk_commit();
 }
-__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // the map itself
+__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map itself
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 #endif
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// --- a warpgroup: four warps, the first of which is a multiple of four
-template <int Registers> __device__ __forceinline__ void kbki_wg_take() { // each of its threads; waits for them
+// --- warpgroup: four consecutive warps, the first a multiple of four
+// sets registers per thread; blocks until they are free
+template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Before the first product of a group: orders accesses to the registers of its operands.
+// Before the first product of a group: orders earlier accesses to the registers of its operands.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int Pending> __device__ __forceinline__ void kbki_wg_wait() { // until at most so many groups are not done
+// until at most Pending groups are not complete
+template <int Pending> __device__ __forceinline__ void kbki_wg_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// The compiler may move no use of d from after this to before it; it knows of no product that is on its way.
+// Keeps the compiler from moving uses of d before this point; it does not know that products are in flight.
 template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
-/*  What wgmma is told of an operand in shared memory: address / 16 in bits 0 to 13, two strides / 16 in bits 16 to 29
-    and 32 to 45, and the pattern, 1 for that of 128 bytes, in bits 62 and 63. Along: lines of 64 k, line after line;
-    the first stride is not used, the second leads eight lines on, and 16 k are 32 bytes. Otherwise panels of 64
-    elements by High k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
-    2048 bytes. Both ways 64 elements on are 8192 bytes on, High being 64. Eight: bytes from eight lines to the next, of
-    k, where there is something in between. */
+/*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
+    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes.
+    Along (K-major): rows of 64 k. The first stride is not used, the second leads to the next eight rows, and 16 of
+    k are 32 bytes. Otherwise: panels of 64 elements by High of k. The first stride leads to the next panel, the
+    second to the next eight of k, and 16 of k are 2048 bytes. Either way, 64 elements are 8192 bytes apart if High
+    is 64.
+    Eight: bytes from eight rows to the next eight, if other data is between them. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
-    uint32_t low; // the half that changes on the way
+    uint32_t low; // the half that changes
     __device__ __forceinline__ void set(const void* p) {
         low = (uint32_t)(Along ? 1 : High * 128 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
-        asm volatile("" : "+r"(low)); // kept: made up anew for each product otherwise
+        asm volatile("" : "+r"(low)); // keeps it in a register; it would be computed again for each product
     }
-    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on` 16-byte packs further
+    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on`: offset in 16-byte vectors
         return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
-/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), or += where keep is not 0. TransA, TransB: 1 for panels. Of d,
-    lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]; of an a in
-    registers, two elements each: the four quarters of warp w's 16 x 16 in the order of mma.sync, which is that of
-    a d rounded to 16 bits, pair by pair. */
+/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width); keep != 0: +=. TransA, TransB: 1 for operands that are not
+    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column
+    8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. For a in registers, two elements each: the four quarters of warp w's 16
+    x 16, as in mma.sync. That is also the layout of a d that is converted to 16 bits, pair by pair. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2552,7 +2579,7 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
-// p0 to p6: the numbers of the operands behind those of d
+// p0 to p6: numbers of the asm operands after those of d
 #define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
     " {" KBKI_WG_NAMES_##width "}, "
 #define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
@@ -2571,8 +2598,8 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// Numbers of 32 bits of which the first 19 count, 8 of k at a time, or of 8 bits, 32; both operands along k. Of a tf32
-// a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
+// tf32 (32-bit numbers, of which 19 bits are used, 8 of k at a time) or e4m3 (32 of k); both operands K-major. A
+// tf32 a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -2611,20 +2638,22 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>elementwise     y[i] = f(a[i], ...): the ladder that every operation of this kind climbs; add, mul, div.
+  >>elementwise     y[i] = f(a[i], ...): the ladder of all element-wise operations; add, mul, div.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Every element-wise operation -----------------------------------------------------------------------------
     1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
-    2 stride   device-sized grid, threads walk   <- no CTA turnover, indexing amortised; same bytes in flight
+    2 stride   device-sized grid, grid-stride loop
+                                                 <- no CTA turnover, less indexing; as many bytes in flight
     3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   two packs before first use        <- 32 bytes in flight per thread and input; pays where the
-               arithmetic is long. Where it is short a full SM of single packs, 32 KiB per input, is enough
-    5 bulk     cp.async.bulk ring (sm 90)        <- one thread keeps tiles coming: bytes in flight cost no
-               registers and no occupancy. Taught by add and triad; on an H200 2 % behind vec
+    4 unroll   two vectors in flight             <- 32 bytes in flight per thread and input; helps if there is much
+               arithmetic. If there is little, the 32 KiB per input of vec in a full SM are enough (Little's law:
+               bandwidth x latency = bytes in flight; Volkov 2010, "Better Performance at Lower Occupancy")
+    5 bulk     pipeline of cp.async.bulk (sm 90) <- one thread starts all loads: bytes in flight take no registers,
+               so occupancy does not matter. Only add and triad have it; on an H200 it is 2 % slower than vec
     bound by   memory: compare with bytes / copy bandwidth
-    Addresses: 3 to 5 take single elements up to the first 16-byte boundary and after the last; inputs and
-    outputs that reach a boundary at different elements are taken one element at a time. */
+    Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
+    outputs have different alignments modulo 16 bytes, they are processed element by element. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
@@ -2638,7 +2667,7 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-// The formulas of an element-wise operation, and its tensors, which are those of others too.
+// Tensors and formulas of an element-wise operation. `tensors` is shared with other operations.
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
@@ -2651,27 +2680,29 @@ template <class T> struct kbki_map_io {
     int head, tail;
 };
 
-// Op: static constexpr int inputs, packs; static float of(a, b, c).
+// Op: static constexpr int inputs, packs; static float of(a, b, c). packs: 16-byte vectors in flight per input.
 template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
     float a = kbki_float(io.in[0][i]), b = Op::inputs > 1 ? kbki_float(io.in[1][i]) : 0.0f;
     io.out[i] = kbki_type<T>::from(Op::of(a, b, Op::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
 }
 
+// Rung 1: one thread per element.
 template <class T, class Op> __global__ void kbki_map_naive_k(kbki_map_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_map_one<T, Op>(io, i);
 }
 
+// Rung 2: grid-stride loop.
 template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256, two packs in flight lose 3 %
+#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, two vectors in flight are 3 % slower
 
-// U packs per thread and input, a CTA's width apart, so that every access of a warp is one contiguous 512
+// U vectors per thread and input, one CTA width apart: every access of a warp is one contiguous block of 512
 // bytes.
 template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
@@ -2702,20 +2733,21 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> i
     }
 }
 
-#define KBKI_TILE 256 // packs per tile and input: 4 KiB
-#define KBKI_STAGES 4 // tiles in shared memory, per input
+#define KBKI_TILE 256 // vectors per tile and input: 4 KiB
+#define KBKI_STAGES 4 // stages of the pipeline: tiles in shared memory, per input
 
-/*  Each CTA takes every gridDim-th tile. A tile comes to shared memory, is turned into the result where it
-    lies, and leaves from there. Its stage takes a new tile once that store has read it; this is looked at one
-    tile later, so that nobody waits for a store just begun. */
+/*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
+    replaced by its result, and stored from there. A stage is free when its store has read it. This is checked one
+    tile later, so that no thread waits for a store that has just started. */
 template <class T, class Op> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_STAGES;
-    extern __shared__ uint4 kbki_ring[]; // in each stage a tile of every input
+    extern __shared__ uint4 kbki_ring[]; // each stage has a tile of every input
     __shared__ uint64_t full[Stages];
     int64_t tiles = (io.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; }; // pack of my k-th tile
+    // first vector of this CTA's k-th tile
+    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; };
     auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, io.packs - first(k)); };
     auto load = [&](int64_t k) {
         int s = (int)(k % Stages);
@@ -2777,7 +2809,7 @@ template <class T> const char* kbki_map_args(const kbk_args* a, int inputs, kbki
     return NULL;
 }
 
-// Launchers take the kernels of an operation as what they are called by: one function then does for all of them.
+// Launchers take kernels by pointer, so that one function is compiled for all operations.
 template <class T> using kbki_map_kernel = void (*)(kbki_map_io<T>);
 template <class T>
 const char* kbki_map_plain(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> kernel, bool stride) {
@@ -2798,8 +2830,8 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is. Tensors that reach
-// a 16-byte boundary at different elements have no packs in common: one element at a time.
+// A tensor too small to fill every SM with threads uses one vector per thread, whatever U is. Tensors with
+// different alignments modulo 16 bytes cannot be read as common vectors and are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2809,32 +2841,33 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki
     const char* why = kbki_map_args(a, inputs, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_map_plain(a, stream, inputs, stride, true);
-    int64_t packs = io.packs ? io.packs : 1, ctas = kbki_ceil(packs, Threads * u); // none: single elements are left
+    // no vectors: only single elements
+    int64_t packs = io.packs ? io.packs : 1, ctas = kbki_ceil(packs, Threads * u);
     if (u > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) kernel = one, ctas = kbki_ceil(packs, Threads);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kernel<<<(unsigned)ctas, Threads, 0, stream>>>(io);
     return kbki_launched();
 }
-// Single: the same operation for elements that are taken one at a time.
+// Single: the same operation for elements before and after the vectors.
 template <class T, class Op, int U, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
     return kbki_map_wide<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
                             kbki_map_packs_k<T, Op, U>, U);
 }
 
-// A quotient, d at least 1: rounded once, or in two instructions within 2 ulp; 0 where 1 / d is no normal number.
+// Quotients for d >= 1: exactly rounded, or within 2 ulp in two instructions (0 if 1 / d is not a normal number).
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// How whole packs are taken: of 1 M elements of f32, which lie in L2, rounding quotients is 6 to 15 % of the time. At
-// 16 bits it is among what `approx` leaves out.
+// The operation for whole vectors. For 1 M f32 elements in L2, exact rounding of quotients costs 6 to 15 % of the
+// time. For 16-bit types only `approx` replaces it.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
-// The rungs that every operation of this kind has.
+// The rungs of every element-wise operation.
 #define KBKI_MAP_RUNGS(name, Op)                                                              \
     KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
     KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
@@ -2842,7 +2875,7 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, Op::packs, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
-    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM: more is slower again
+    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM; more is slower
     kbki_map_io<T> io;
     bool vector;
     size_t shared = (size_t)Op::inputs * KBKI_STAGES * KBKI_TILE * 16;
@@ -2851,7 +2884,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
-    if (shared == 0) return "this much shared memory is not to be had";
+    if (shared == 0) return "a CTA cannot have that much shared memory here";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
     kbki_map_bulk_k<T, Op><<<(unsigned)(tiles < full ? tiles : full), 256, shared, stream>>>(io);
     return kbki_launched();
@@ -2862,28 +2895,29 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact (double rounded once is the same, division is IEEE); f16, bf16 1 ulp, norm-wise 3e-4,
-           2.5e-3; div 5e-4, 4e-3, one rounding at its worst, since one large quotient can be the whole norm
+    check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
+           norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
+           can dominate the norm
     ladder as above; bulk: add only */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       457.2 us   83 %      -  one element per thread
      2 stride      433.6 us   87 % 1.05 x  device-sized grid, grid-stride loop
      3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.1 us  104 % 1.00 x  two 16-byte packs of each input in flight
-     5 bulk        372.9 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+     4 unroll      365.1 us  104 % 1.00 x  two 16-byte vectors per input in flight
+     5 bulk        372.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
                  loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
     end of measured */
 /*  measured mul fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       457.4 us   83 %      -  one element per thread
      2 stride      433.1 us   88 % 1.06 x  device-sized grid, grid-stride loop
      3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.2 us  104 % 1.00 x  two 16-byte packs of each input in flight
+     4 unroll      365.2 us  104 % 1.00 x  two 16-byte vectors per input in flight
     end of measured */
 /*  measured div fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       467.7 us   81 %      -  one element per thread
      2 stride      439.9 us   86 % 1.06 x  device-sized grid, grid-stride loop
      3 vec         364.0 us  104 % 1.21 x  16-byte accesses
-     4 unroll      364.6 us  104 % 1.00 x  two 16-byte packs of each input in flight
+     4 unroll      364.6 us  104 % 1.00 x  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
@@ -2924,7 +2958,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>memory     Copy, fill, read, triad: how fast memory is, and so what every other memory-bound number means.
+  >>memory     Copy, fill, read, triad: memory bandwidth, the reference of all memory-bound operations.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  copy run -------------------------------------------------------------------------------------------------
@@ -2933,14 +2967,15 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     bytes  2*n*s
     check  bit-exact
     1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
-    2 stride   device-sized grid, threads walk   <- no CTA turnover; same bytes in flight
+    2 stride   device-sized grid, grid-stride loop
+                                                 <- no CTA turnover; as many bytes in flight
     3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   two packs before the first store  <- no gain here: 32 KiB in flight in a full SM suffice, and
-               more of them reach memory's banks in a worse order. It pays where instructions are short
-    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA does it all, no data in registers; 7 %
-               behind vec on an H200: fewer, longer requests are not what memory likes best
+    4 unroll   two vectors in flight             <- little gain here: the 32 KiB that vec has in flight in a full
+               SM are enough (Little's law; Volkov 2010). It helps operations with more arithmetic
+    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA, no data in registers; slower than vec on an
+               H200
     99 cudart  cudaMemcpyAsync
-    bound by   memory: this is the ceiling that the others are compared with
+    bound by   memory: this is the bandwidth that other operations are compared with
 
     fill run -------------------------------------------------------------------------------------------------
     y = 1            y: n = rows * cols
@@ -2949,17 +2984,17 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     check  bit-exact
     1 naive    one element per thread
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
-    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's knows bytes only
-    bound by   memory; nothing is read, so it runs faster than a copy
+    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
+    bound by   memory; nothing is read, so it is faster than a copy
 
     read run -------------------------------------------------------------------------------------------------
     fold = exclusive or of the bits of x         x: n = rows * cols of f32; fold: one int32
     flops  0
     bytes  4*n + 4
     check  bit-exact
-    1 vec      16-byte accesses; a partial fold per CTA, folded by the last one. The fold only keeps the loads
-               from being optimised away: one instruction per four bytes
-    2 unroll   four packs before first use       <- 64 bytes in flight per thread instead of 16
+    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these. The fold prevents the compiler
+               from removing the loads, at one instruction per four bytes
+    2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
 
     triad run ------------------------------------------------------------------------------------------------
@@ -2973,7 +3008,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
      1 naive       781.5 us   65 %      -  one element per thread
      2 stride      696.4 us   73 % 1.12 x  device-sized grid, grid-stride loop
      3 vec         496.1 us  102 % 1.40 x  16-byte accesses
-     4 unroll      499.9 us  101 % 0.99 x  two 16-byte packs in flight
+     4 unroll      499.9 us  101 % 0.99 x  two 16-byte vectors in flight
                  loses at f32 4194304 (0.98 x) alone of 8 shapes; gains at f32 2097152 (1.04 x)
      5 bulk        527.8 us   96 % 0.95 x  bulk copies in and out
                  loses at f32 268435456 (0.95 x) and all of 7 more
@@ -2982,18 +3017,18 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 /*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-24
      1 naive       631.0 us   38 %      -  one element per thread
      2 unroll      228.6 us  104 % 2.76 x  two 16-byte stores per thread
-    99 cudart      232.6 us  102 %      -  the driver's memset of words
+    99 cudart      232.6 us  102 %      -  driver memset of 32- or 16-bit words
     end of measured */
 /*  measured read run: f32 268435456, NVIDIA H200, 2026-11-24
      1 vec         245.1 us   98 %      -  16-byte accesses, the last CTA folds
-     2 unroll      239.3 us  101 % 1.02 x  four 16-byte packs in flight
+     2 unroll      239.3 us  101 % 1.02 x  four 16-byte vectors in flight
     end of measured */
 /*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-24
      1 naive       918.0 us   83 %      -  one element per thread
      2 stride      873.5 us   87 % 1.05 x  device-sized grid, grid-stride loop
      3 vec         730.0 us  104 % 1.20 x  16-byte accesses
-     4 unroll      732.9 us  104 % 1.00 x  two packs of each input in flight
-     5 bulk        748.9 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+     4 unroll      732.9 us  104 % 1.00 x  two vectors per input in flight
+     5 bulk        748.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
                  loses at f32 268435456 (0.98 x)
     end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -3036,7 +3071,7 @@ KBKI_REF(triad_run) {
 }
 
 #ifdef __CUDACC__
-// --- copy: values are moved as they are, never made floats of, so that every bit of a NaN arrives
+// --- copy: values are not converted to float, so that every bit of a NaN is copied
 template <class T> struct kbki_copy_io {
     const T* x;
     T* y;
@@ -3052,16 +3087,16 @@ template <class T> __global__ void kbk_copy_run_stride_k(kbki_copy_io<T> io) {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) io.y[i] = io.x[i];
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// The few elements before the first whole pack and after the last.
+// Copies the elements before the first whole vector and after the last.
 template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_copy_io<T>& io) {
     kbki_span edges = { io.packs, io.head, io.tail };
     int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
     if (one >= 0) io.y[one] = io.x[one];
 }
-// Eager: written lines leave the cache at once. Host memory wants it: what the cache lets go in its own order
-// crosses the bus ten times slower.
+// Eager: written lines leave the cache at once. Host memory needs this: evicted by the cache in its own order,
+// lines cross the bus ten times slower.
 template <class T, int Width, int U, bool Eager>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T> io) {
     kbki_pack<T, Width> v[U];
@@ -3081,11 +3116,11 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T>
     kbki_copy_edges(io);
 }
 
-#define KBKI_COPY_TILE 256 // packs: 4 KiB
+#define KBKI_COPY_TILE 256 // vectors: 4 KiB
 #define KBKI_COPY_STAGES 8
 
-// Tiles are on their way in while others are on their way out; a stage is filled again as soon as the store
-// before the last has read it.
+// Pipeline of bulk copies: tiles are loaded while others are stored. A stage is filled again when the store before
+// the previous one has read it.
 template <class T> __global__ void __launch_bounds__(32) kbk_copy_run_bulk_k(kbki_copy_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_COPY_STAGES, Tile = KBKI_COPY_TILE;
@@ -3169,7 +3204,7 @@ template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream s
     if (!vector) return kbki_copy_packs<T, 2>(a, st);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
-    if (shared == 0) return "this much shared memory is not to be had";
+    if (shared == 0) return "a CTA cannot have that much shared memory here";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
     kbk_copy_run_bulk_k<T><<<(unsigned)(tiles < full ? tiles : full), 32, shared, st>>>(io);
     return kbki_launched();
@@ -3186,7 +3221,7 @@ template <class T> const char* kbk_copy_run_cudart(const kbk_args* a, kbk_stream
     return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
 }
 
-// --- fill: the copy's arguments, with y in the place of x
+// --- fill: uses the copy's arguments, with y instead of x
 template <class T> __global__ void kbk_fill_run_naive_k(kbki_copy_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) io.y[i] = kbki_type<T>::from((float)KBKI_FILL);
@@ -3230,7 +3265,8 @@ template <class T> const char* kbk_fill_run_unroll(const kbk_args* a, kbk_stream
     return kbki_launched();
 }
 template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream st) {
-    typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st); // and D16 alike
+    // signatures of cuMemsetD32Async and cuMemsetD16Async
+    typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st);
     typedef int (*memset16)(uintptr_t to, unsigned short word, size_t count, kbk_stream st);
     kbki_copy_io<T> io;
     void* f = NULL;
@@ -3243,7 +3279,7 @@ template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream
 #else
     cudaError_t e = cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found);
 #endif
-    if (e != cudaSuccess || !f) return "the driver has no such memset";
+    if (e != cudaSuccess || !f) return "the driver does not have this memset";
     double one = KBKI_FILL;
     uint32_t word = 0;
     constexpr int dtype = kbki_type<T>::cuda == CUDA_R_32F   ? KBK_F32
@@ -3270,9 +3306,9 @@ struct kbki_xor {
     static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
-// T is float; a template like every kernel.
+// T is float; a template, because all kernels are.
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
-    constexpr int Threads = 512, Share = Threads - 32; // of the last warp: none
+    constexpr int Threads = 512, Share = Threads - 32; // the last warp of a CTA reads nothing
     __shared__ uint32_t slots[32];
     const unsigned number = kbki_slot_number(io.counter, io.slots);
     kbki_span sp = kbki_split<T, 4>(io.x, io.n);
@@ -3322,41 +3358,41 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>access     Strided and random reads, and a chain of dependent ones: what an access pattern costs.
+  >>access     Strided and random reads, and a chain of dependent reads: the cost of access patterns.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  strided run ----------------------------------------------------------------------------------------------
     y[i] = x[i * stride]     y: n = rows * cols     x: n * stride, stride = depth (0: 1), 1 = coalesced
     flops  0
-    bytes  2*n*s     useful ones
+    bytes  2*n*s     useful bytes only
     check  bit-exact
-    1 naive    one element per thread                    <- the useful rate falls as 1 / stride until a read
-               has a sector of 32 bytes to itself, and once more as memory delivers 64
-    2 unroll   four independent reads before first use   <- more sectors in flight; those moved stay as many
+    1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
+               until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
+    2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
     bound by   memory, in sectors
 
     gather run -----------------------------------------------------------------------------------------------
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: depth elements (0: n)
-                         idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside of x gives NaN
+                         idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside x gives NaN
     flops  0
-    bytes  (s + 8)*n + s*min(n, depth)     useful ones: index, element written, element read; where there are
+    bytes  (s + 8)*n + s*min(n, depth)     useful bytes only: index, element written, element read; if there are
                                            fewer elements than reads, each element once
     check  bit-exact
-    1 naive    one element per thread              <- two latencies in a row, one small read in flight
-    2 unroll   eight indices, then eight reads     <- eight in flight per thread: a random read is as slow as
-               memory is far, so their number is the rate
-    bound by   memory, in sectors; in-cache tables by the caches' request rate
+    1 naive    one element per thread              <- two latencies in sequence, one small read in flight
+    2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
+               the number in flight divided by the latency (Little's law)
+    bound by   memory, in sectors; for tables in cache, the request rate of the caches
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
-    walk = hops made, end index (2 int32); indices are trusted. Clocks of the hops: int64 at workspace +
-    KBK_TICKETS, for per-hop latency without launch; each hop includes one address calculation
+    walk = hops made, end index (2 int32); indices are not checked. Clocks of the hops: int64 at workspace +
+    KBK_TICKETS, which gives the latency per hop without the launch; a hop includes one address calculation
     flops  0
-    bytes  4*KBK_HOPS     useful ones
+    bytes  4*KBK_HOPS     useful bytes only
     check  equal
-    1 naive    one thread; a cycle of up to KBKI_CHASE_WARM bytes is read once before, by the whole CTA, and
-               so is found in the cache that it fits
-    bound by   latency alone: nothing can be in flight beside a dependent load */
+    1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
+               that it is in the cache that it fits into
+    bound by   latency alone: dependent loads cannot overlap */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H200, 2026-11-24
      1 naive       147.3 us   11 %      -  one element per thread
      2 unroll      152.1 us   10 % 0.97 x  four independent reads per thread
@@ -3367,7 +3403,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
      2 unroll      957.5 us   13 % 0.99 x  eight indices, then eight reads
     end of measured */
 /*  measured chase run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive        5509 us    0 % -  one thread, each load waits for the last
+     1 naive        5509 us    0 % -  one thread, dependent loads
     end of measured */
 #define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_gather_run KBK_CHECK_strided_run
@@ -3432,7 +3468,7 @@ template <class T> struct kbki_access_io {
     T* y;
     int64_t n, stride, among;
 };
-// U reads of each thread, a CTA's width apart: neighbouring threads always have neighbouring results.
+// U reads per thread, one CTA width apart: stores are coalesced.
 template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run_k(kbki_access_io<T> io) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
     T v[U];
@@ -3443,7 +3479,7 @@ template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run
     for (int u = 0; u < U; u++)
         if (first + u * 256 < io.n) io.y[first + u * 256] = v[u];
 }
-// Streams are asked to leave the caches to x.
+// Indices and results are streamed (evict first), so that the caches keep x.
 template <class T, int U> __global__ void __launch_bounds__(256) kbk_gather_run_k(kbki_access_io<T> io) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, at[U];
     T v[U];
@@ -3485,17 +3521,17 @@ KBKI_LAUNCHER(kbk_strided_run_unroll, kbki_strided<T, 4>)
 KBKI_LAUNCHER(kbk_gather_run_naive, kbki_gather<T, 1>)
 KBKI_LAUNCHER(kbk_gather_run_unroll, kbki_gather<T, 8>)
 
-// --- chase; T is float, a template like every kernel
+// --- chase; T is float; a template, because all kernels are
 template <class T>
 __global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
     int seen = 0, at = 0;
     if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
         for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
-    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return; // never so: indices are not negative
+    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return; // never true: indices are not negative
     int64_t begin = clock64();
 #pragma unroll 16
     for (int hop = 0; hop < KBK_HOPS; hop++) at = x[at];
-    walk[1] = at; // before the clock: it is what the last hop brought
+    walk[1] = at; // before the clock, because it depends on the last hop
     asm volatile("" ::"r"(at) : "memory");
     *clocks = clock64() - begin;
     walk[0] = KBK_HOPS;
@@ -3504,7 +3540,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     const char* why = kbki_check_dims(&a->s);
     int64_t n = a->s.rows * a->s.cols;
     if (why || n == 0) return why;
-    if (n > INT32_MAX) return "indices are 32 bits wide";
+    if (n > INT32_MAX) return "more than 2^31 - 1 elements: indices have 32 bits";
     if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
     if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
         return why;
@@ -3521,44 +3557,45 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 /*  h2d run, d2h run, d2d run --------------------------------------------------------------------------------
     y = x          x, y: n = rows * cols of f32; host to device, device to host, device to device
     flops  0
-    bytes  n*s     what the bus carries; d2d 2*n*s, as every copy in memory
+    bytes  n*s     on the bus; d2d 2*n*s, as every copy in memory
     check  bit-exact
     1 pageable   cudaMemcpyAsync on memory of malloc     <- slow: pages may move, so the driver copies through
-                 a pinned buffer of its own; the host waits meanwhile
-    2 pinned     the same call on pinned memory          <- the copy engine reads it directly
-    3 sm         a kernel on mapped pinned memory        <- no copy engine to start; the bus is used as
-                 16-byte accesses come, which costs large copies more than it saves
+                 a pinned buffer of its own, and the host waits
+    2 pinned     the same call on pinned memory          <- the copy engine reads it directly (DMA)
+    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start; but the 16-byte accesses
+                 use the bus less well, which costs large copies more
     99 cudart    d2d: cudaMemcpyAsync
     bound by     the bus; d2d: memory
 
     alloc run ------------------------------------------------------------------------------------------------
-    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can
-    be written and read; that is looked at only where out[0] is not NULL, and takes a kernel
+    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
+    written and read. This is checked, by a kernel, only if out[0] is not NULL
     flops  0
-    bytes  4        usable; there is no traffic to speak of
+    bytes  4        usable
     check  equal
-    1 malloc   cudaMalloc, cudaFree            <- slow: page tables change, the whole device is waited for
-    2 async    cudaMallocFromPoolAsync and cudaFreeAsync, threshold 0
-                                               <- ordered by the stream, nobody waits; but the memory goes
-               back to the driver at each synchronisation
-    3 pool     the same, threshold without end <- the memory stays: no call of the driver's at all
-    These are calls of the host: they are timed by its clock and cannot be captured. Pools live as long as the
-    program.
+    1 malloc   cudaMalloc, cudaFree            <- slow: changes page tables and synchronises the device
+    2 async    cudaMallocFromPoolAsync and cudaFreeAsync, release threshold 0
+                                               <- stream-ordered, no synchronisation; but the memory returns to the
+               driver at each synchronisation
+    3 pool     the same, release threshold UINT64_MAX
+                                               <- the pool keeps the memory: no call of the driver
+    These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
+    as long as the program.
 
     null run -------------------------------------------------------------------------------------------------
     an empty kernel
     flops  0
     bytes  0
     check  nothing to check
-    1 naive    one warp that does nothing: what is left of a time when the work is taken away */
+    1 naive    one warp that does nothing: the launch overhead */
 /*  measured h2d run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    35.28 ms    0 %      -  by the driver
+     1 pageable    35.28 ms    0 %      -  staged by the driver
      2 pinned       4841 us    1 % 7.29 x  direct DMA
      3 sm           5227 us    1 % 0.93 x  a kernel on mapped memory
                  loses at f32 67108864 (0.93 x)
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    19.97 ms    0 %      -  by the driver
+     1 pageable    19.97 ms    0 %      -  staged by the driver
      2 pinned       4860 us    1 % 4.11 x  direct DMA
      3 sm           5097 us    1 % 0.95 x  a kernel on mapped memory
                  loses at f32 67108864 (0.95 x)
@@ -3569,9 +3606,9 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     end of measured */
 /*  measured alloc run: f32 67108864, NVIDIA H200, 2026-11-24
      1 malloc      296.5 us      -      -  cudaMalloc, cudaFree
-     2 async       853.6 us      - 0.35 x  a pool that gives all back
+     2 async       853.6 us      - 0.35 x  a pool that returns its memory
                  loses at f32 67108864 (0.35 x)
-     3 pool         1.32 us      -  649 x  a pool that keeps all
+     3 pool         1.32 us      -  649 x  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H200, 2026-11-24
      1 naive        0.46 us      - -  an empty kernel
@@ -3615,14 +3652,14 @@ KBKI_REF(alloc_run) {
 KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
-// Host memory that is not what the variant says would give a number for something else, or a fault.
+// Checks the kind of host memory. The wrong kind would be timed as something else, or cause a fault.
 KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
     cudaPointerAttributes at;
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
     cudaError_t e = cudaPointerGetAttributes(&at, host);
     if (e != cudaSuccess) return cudaGetErrorString(cudaGetLastError());
-    if (pinned) return at.type == cudaMemoryTypeHost ? NULL : "this variant wants pinned host memory";
-    return at.type == cudaMemoryTypeUnregistered ? NULL : "this variant wants pageable host memory";
+    if (pinned) return at.type == cudaMemoryTypeHost ? NULL : "this variant needs pinned host memory";
+    return at.type == cudaMemoryTypeUnregistered ? NULL : "this variant needs pageable host memory";
 }
 template <class T> const char* kbk_h2d_run_pageable(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_check_host(a, a->in[0], false);
@@ -3670,7 +3707,7 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
 template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t threshold, kbk_stream st) {
-    static cudaMemPool_t pools[16][2]; // device, with or without threshold
+    static cudaMemPool_t pools[16][2]; // [device][with release threshold]
     int device = 0;
     cudaError_t e = cudaGetDevice(&device);
     if (e != cudaSuccess || device >= 16) return "no pool for this device";
@@ -3705,20 +3742,20 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>activation     ReLU, GELU in its two forms, SiLU. At 16 bits special functions set the pace, not memory.
+  >>activation     ReLU, GELU in its two forms, SiLU. In 16 bits special functions limit the speed, not memory.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  relu fwd -------------------------------------------------------------------------------------------------
-    y = x < 0 ? 0 : x     x, y: n = rows * cols. A NaN stays one, where a maximum would drop it
+    y = x < 0 ? 0 : x     x, y: n = rows * cols. A NaN stays NaN; max(x, 0) would lose it
     flops  n
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; unroll has two packs in flight */
+    ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       392.2 us   64 %      -  one element per thread
      2 stride      344.6 us   73 % 1.14 x  device-sized grid, grid-stride loop
      3 vec         247.9 us  102 % 1.39 x  16-byte accesses
-     4 unroll      249.1 us  101 % 1.00 x  two 16-byte packs in flight
+     4 unroll      249.1 us  101 % 1.00 x  two 16-byte vectors in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
@@ -3745,26 +3782,27 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     bytes  2*n*s
     check  f32 norm-wise 1e-6, 2 ulp + 2e-6; 16-bit 1 ulp + 2e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). The two
            GELUs differ by 4.7e-4 at x = -2.7: they are never compared with each other
-    1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0; the
-               normal distribution's tail and the logistic form x / (1 + exp(-2u)) keep them. The tail is one
-               exp2 and a polynomial, 30 instructions: erfcf takes more than f32 has time for. Whole packs of
-               f32 (3 and 4) are multiplied by a reciprocal within 1 ulp: in cache a division takes 6 % longer
-    6 approx   one exp2 and one reciprocal      <- a 16-bit element leaves time for about 29 f32 instructions;
-               the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
-               which the tail cannot bear
-    bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+    1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0. The tail of
+               the normal distribution, and the logistic form x / (1 + exp(-2u)), keep them. The tail takes one
+               exp2 and a polynomial, 30 instructions; erfcf takes more time than memory leaves in f32. For whole
+               f32 vectors (3 and 4) a reciprocal within 1 ulp replaces the division: if the data is in cache, a
+               division takes 6 % longer
+    6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
+               16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
+               error of up to 2e-4 near 1 is too large for the tail
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       370.5 us   34 %      -  one element per thread, exp2 and polynomial
      2 stride      283.3 us   45 % 1.31 x  device-sized grid, grid-stride loop
      3 vec         148.5 us   85 % 1.91 x  16-byte accesses
-     4 unroll      138.1 us   91 % 1.08 x  two 16-byte packs in flight
+     4 unroll      138.1 us   91 % 1.08 x  two 16-byte vectors in flight
      6 approx      124.3 us  101 % 1.11 x  logistic of a short polynomial
     end of measured */
 /*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       380.6 us   33 %      -  one element per thread, exp and divide
      2 stride      284.8 us   44 % 1.34 x  device-sized grid, grid-stride loop
      3 vec         140.6 us   90 % 2.03 x  16-byte accesses
-     4 unroll      142.5 us   89 % 0.99 x  two 16-byte packs in flight
+     4 unroll      142.5 us   89 % 0.99 x  two 16-byte vectors in flight
                  loses at bf16 32768 x 4096 (0.99 x) alone of 2 shapes
      6 approx      124.3 us  102 % 1.15 x  hardware exp2 and reciprocal
     end of measured */
@@ -3772,7 +3810,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
      1 naive       374.9 us   34 %      -  one element per thread, exp and divide
      2 stride      277.9 us   45 % 1.35 x  device-sized grid, grid-stride loop
      3 vec         134.2 us   94 % 2.07 x  16-byte accesses
-     4 unroll      130.7 us   97 % 1.03 x  two 16-byte packs in flight
+     4 unroll      130.7 us   97 % 1.03 x  two 16-byte vectors in flight
      6 approx      124.3 us  101 % 1.05 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
@@ -3803,8 +3841,8 @@ KBKI_REF(silu_fwd) {
 }
 
 #ifdef __CUDACC__
-// The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0: relative 1e-7 up to t =
-// 5.6, where Phi is 1e-8; t is cut where the exponential is 0.
+// The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
+// = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     float u = t - 2.0f, p = 2.28728217e-10f;
     p = fmaf(p, u, -4.00803923e-9f);
@@ -3823,7 +3861,8 @@ __device__ __forceinline__ float kbki_tail(float t) {
     return fmaf(p, u, 0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-__device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); } // a NaN stays in the bell
+// a NaN is lost here, but kbki_bell keeps it
+__device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf {
     static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
@@ -3845,13 +3884,13 @@ template <class Quotient> struct kbki_silu_by {
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
-// x / (1 + 2^q): no overflow to NaN anywhere, since 2^q = inf gives 1 / inf = 0.
+// x / (1 + 2^q). No overflow gives NaN, because 2^q = inf gives 1 / inf = 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast {
     static constexpr int inputs = 1, packs = 2;
-    // q(x) = log2(Phi(-x) / Phi(x)) is odd. Minimax fit of q(x) / x in x^2 over |x| <= 5.6, weighted so that
-    // y is off by at most 0.45 * (2e-6 + 2.2e-4 |y|); beyond, q runs off to the right side, where y is 0 or x
-    // to every digit.
+    // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
+    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
+    // the right sign, because y is 0 or x to all digits.
     static __device__ __forceinline__ float of(float x, float, float) {
         float z = x * x, p = -1.9236e-6f;
         p = fmaf(p, z, 5.55812588e-5f);
@@ -3891,41 +3930,41 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
            18*n    gelu_tanh: u 5, tanh 1, 0.5 (1 + t) 2, u' 3, 0.5 x (1 - t^2) u' 5 (t^2 is one), +, dy
            8*n     silu: s 3, 1 - s, x, 1 +, s, dy
     bytes  3*n*s   dy, x, dx
-    check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). Left of
-           0 all three derivatives cross zero, as the difference of two terms: ulps are of the terms there
-    1 to 4     as every element-wise operation; unroll has two packs of each input in flight. With e =
-               exp(-2 |u|) both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. The
-               reciprocal of whole packs of f32 (3 and 4) is within 1 ulp: in cache a rounded one takes 14 to
+    check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). For x < 0
+           all three derivatives cross zero, as a difference of two terms; there, ulps are of the terms
+    1 to 4     as every element-wise operation; unroll has two vectors of each input in flight. With e = exp(-2
+               |u|), both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. For whole f32
+               vectors (3 and 4) the reciprocal is within 1 ulp: if the data is in cache, a rounded one takes 14 to
                18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
-    bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       402.1 us   47 %      -  one element per thread, exp2 and polynomial
      2 stride      336.1 us   56 % 1.20 x  device-sized grid, grid-stride loop
      3 vec         183.4 us  103 % 1.83 x  16-byte accesses
-     4 unroll      182.4 us  104 % 1.01 x  two packs of each input in flight
-     6 approx      181.7 us  104 % 1.00 x  a polynomial of half the length
+     4 unroll      182.4 us  104 % 1.01 x  two vectors per input in flight
+     6 approx      181.7 us  104 % 1.00 x  polynomial of degree 8 instead of 14
     end of measured */
 /*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       427.3 us   44 %      -  one element per thread, exp and divide
      2 stride      367.6 us   51 % 1.16 x  device-sized grid, grid-stride loop
      3 vec         211.2 us   90 % 1.74 x  16-byte accesses
-     4 unroll      200.1 us   95 % 1.06 x  two packs of each input in flight
+     4 unroll      200.1 us   95 % 1.06 x  two vectors per input in flight
      6 approx      181.7 us  104 % 1.10 x  hardware exp2 and reciprocal
     end of measured */
 /*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       418.5 us   45 %      -  one element per thread, exp and divide
      2 stride      351.6 us   54 % 1.19 x  device-sized grid, grid-stride loop
      3 vec         187.5 us  101 % 1.87 x  16-byte accesses
-     4 unroll      181.2 us  104 % 1.04 x  two packs of each input in flight
+     4 unroll      181.2 us  104 % 1.04 x  two vectors per input in flight
      6 approx      181.4 us  104 % 1.00 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
 #define KBK_CHECK_gelu_tanh_bwd KBKI_CHECK_ACTIVATION_BWD
 #define KBK_CHECK_silu_bwd KBKI_CHECK_ACTIVATION_BWD
-#define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0: x may as well be this, which inf * 0 is not
+#define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("dy", n, 1);
@@ -3937,7 +3976,7 @@ KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
-// dy (p + q), and the size of the terms.
+// dy (p + q), and the sum of the terms' absolute values.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
     if (out[0]) out[0][i] = dy * (p + q);
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
@@ -3963,16 +4002,16 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x; // exp in double reaches further
+        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x; // exp in double has a wider range than KBKI_FAR
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
 }
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, and kept by every exp(x)
+    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, but every exp(x) keeps it
 }
-// s + s (1 - s) w, s the logistic function of v.
+// s + s (1 - s) w, where s is the logistic function of v.
 template <class Quotient> __device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
     float e = expf(-fabsf(v)), d = Quotient::of(1.0f, 1.0f + e), s = v < 0 ? e * d : d;
     return fmaf(e * d * d, w, s);
@@ -4006,8 +4045,9 @@ template <class Quotient> struct kbki_silu_bwd_by {
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast {
     static constexpr int inputs = 2, packs = 2;
-    // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t), for x = t one minus that. p: minimax fit over
-    // 0 <= t <= 6.2, off by at most 7.4e-5 of the two terms together; beyond, the exponential ends it.
+    // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t); for x = t it is 1 minus that. p is a minimax fit over
+    // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
+    // negligible.
     static __device__ __forceinline__ float of(float dy, float x, float) {
         float t = kbki_cut(x), p = 4.25944017e-6f;
         p = fmaf(p, t, -1.18291209e-4f);
@@ -4047,7 +4087,8 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>dropout     Dropout. The mask is a function of seed and index: never stored, made again backward.
+  >>dropout     Dropout. The mask is a function of seed and index; it is never stored, and recomputed in the
+                backward pass.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
@@ -4058,25 +4099,26 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     flops  n
     bytes  2*n*s     no mask in memory
     check  bit-exact: x * scale rounded to f32, then to T
-    1 naive    one Philox call per element       <- slow: 20 multiplications, 7/8 of their bits unused
-    2 vec      16-byte accesses, a call per pack <- a call serves 8 elements (f32: 4); 2 to 8 bytes in flight
-               become 16
-    3 unroll   two packs before first use        <- the second pack's generator runs while memory answers the
-               first
+    1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits unused
+    2 vec      16-byte accesses, a call per vector
+                                                 <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
+               flight instead of 2 to 8
+    3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
+               first is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       688.8 us   18 %      -  one Philox call per element
-     2 vec         133.2 us   95 % 5.17 x  16-byte accesses, a Philox call per pack
-     3 unroll      123.9 us  102 % 1.07 x  two packs in flight
+     2 vec         133.2 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
+     3 unroll      123.9 us  102 % 1.07 x  two vectors in flight
     end of measured */
 /*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       688.7 us   18 %      -  one Philox call per element
-     2 vec         133.1 us   95 % 5.17 x  16-byte accesses, a Philox call per pack
-     3 unroll      124.0 us  102 % 1.07 x  two packs in flight
+     2 vec         133.1 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
+     3 unroll      124.0 us  102 % 1.07 x  two vectors in flight
     end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
-#define KBKI_PURPOSE_DROPOUT 1 // counter word 3; 0 is the inputs'
+#define KBKI_PURPOSE_DROPOUT 1 // counter word 3 of Philox; inputs use 0
 KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map1_tensors(s, t);
     t[0].name = "dy", t[1].name = "dx";
@@ -4092,7 +4134,7 @@ KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
 KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
     return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
 }
-// Half h of a block. No indexing by a variable: that would put the block into local memory.
+// 16-bit half h of a block. Indexing by a variable would put the block into local memory.
 KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
     uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
     return h & 1 ? w >> 16 : w & 0xFFFFu;
@@ -4122,14 +4164,15 @@ template <class T> __device__ __forceinline__ void kbki_dropout_one(const kbki_d
     io.y[i] = kbki_type<T>::from(keep ? kbki_float(io.x[i]) * io.scale : 0.0f);
 }
 
+// Rung 1: one thread, and one Philox call, per element.
 template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_dropout_one(io, i);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Pack p holds elements p * Width to p * Width + Width - 1: a whole block of the generator, or half of one (f32).
+// Vector p has elements p * Width to p * Width + Width - 1: all numbers of a Philox block, or half of them (f32).
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
     kbki_pack<T, Width> v[U];
@@ -4142,7 +4185,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(io.seed, i);
-        int from = Width == 8 ? 0 : (int)(i & 7); // the first half that is this pack's
+        int from = Width == 8 ? 0 : (int)(i & 7); // first half of the block that belongs to this vector
         float f[Width];
         v[u].get(f);
 #pragma unroll
@@ -4158,7 +4201,7 @@ template <class T> const char* kbki_dropout_args(const kbk_args* a, kbki_dropout
     *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, a->s.seed, 0, 0 };
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not a probability";
+    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
     io->threshold = kbki_dropout_threshold(a->s.p), io->scale = kbki_dropout_scale(io->threshold);
     return NULL;
 }
@@ -4170,8 +4213,8 @@ template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream 
     kbki_dropout_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
     return kbki_launched();
 }
-// A pack that begins inside a block of the generator would need two of them: such addresses are taken one
-// element at a time.
+// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks. The naive kernel handles
+// this.
 template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
     kbki_dropout_io<T> io;
     const char* why = kbki_dropout_args(a, &io);
@@ -4192,13 +4235,14 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>rows     What the row operations share beyond >>device: rows on their way while others are at work, CTA
-             clusters that see each other's shared memory, column sums by many CTAs.
+  >>rows     What row operations share beyond >>device: prefetching of rows, CTA clusters with distributed shared
+             memory, column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  Column sums by many CTAs: each leaves `width` partial sums in memory and takes a ticket. One CTA that read
-    all of them would take longer than all the others before it: an SM draws about 100 GB/s from the L2 cache.
-    So the last of every 16 CTAs adds 16 parts, and the last of those adds the sums. */
+/*  Column sums by many CTAs. Each CTA stores `width` partial sums and takes a ticket (threadfence reduction). If
+    one CTA added all of them, it would take longer than all work before: an SM reads about 100 GB/s from L2. The
+    sum is therefore hierarchical: the last of every 16 CTAs adds 16 parts, and the last of those adds their sums.
+    */
 #define KBKI_PART_GROUP 16
 KBK_FN int64_t kbki_part_ctas(int64_t width) { // at most 320: 20 groups, 21 counters
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
@@ -4210,22 +4254,23 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  The next rows, on their way while this one is at work: every thread copies its own packs into its own
-    places of shared memory and later takes them from there, so no barrier is needed, and what is in flight
-    costs no registers. */
+/*  Prefetches the next rows by cp.async while this row is processed. Every thread copies its own vectors to its
+    own places in shared memory and reads only those, so no barrier is needed. Loads in flight take no registers.
+    */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // the address as one of global memory, which the loops around this were tuned with
+    // in the form of a global address, with which the loops around this were tuned
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// The threads of a CTA that gives so many threads to a row, and its rows: as many short ones as four warps hold.
+// Threads of a CTA if a row has `threads` threads, and rows per CTA: four warps are filled with short rows.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
-// The sum of many terms by one thread, in blocks: added one by one, 100 000 terms lose three digits, and blocks of 256
-// squares of 16-bit numbers, which end in few bits, come out 5e-7 too small; of 128, 1e-7.
+// The sum of many terms by one thread, in blocks of 128 (blocked summation). One running sum of 100 000 terms
+// loses three digits. Sums of 256 squares of 16-bit numbers, whose last bits are zero, are 5e-7 too small; of 128,
+// 1e-7.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4236,8 +4281,8 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_all for one of the groups of threads that a CTA holds, with one named barrier each. Barriers are named by
-    constants: by a variable, a CTA would claim all 16, of which an SM has too few for many CTAs. */
+/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants: with
+    a variable, a CTA reserves all 16 barriers, and an SM has too few for many CTAs. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -4261,9 +4306,9 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-/*  The moments of a row's threads from those of their warps, with one barrier. n: elements of the warp; mean: of
-    them; s: the sums of deviations from it, which are made those from the mean of all, which is returned; each: 1 /
-    the elements of all. */
+/*  Combines the moments of warps to those of a row (Chan, Golub & LeVeque 1979), with one barrier, and returns the
+    mean of the row. Arguments: n, the elements of the warp; mean, their mean; *s, the sums of deviations from that
+    mean and of their squares, on return from the mean of the row; each, 1 / the elements of the row. */
 template <bool Layer, int Threads>
 __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
     typedef kbki_sum<float> sum;
@@ -4273,13 +4318,13 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float e
     __syncthreads();
     float4 v = slots[threadIdx.x % warps];
     if (!Layer) return s->y = kbki_warp_all<sum, warps>(v.w), 0.0f;
-    mean = kbki_warp_all<sum, warps>(v.x * v.y) * each; // what it is off by is in the deviations
+    mean = kbki_warp_all<sum, warps>(v.x * v.y) * each; // its rounding error is compensated by the deviations
     float d = v.x > 0 ? v.y - mean : 0;
     *s = kbki_warp_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
     return mean;
 }
-/*  The pair of a row's threads from those of their warps, with one barrier; every thread of a warp has its warp's.
-    Two calls with the same slots need another barrier between them. */
+/*  Combines the (max, sum) pairs of warps to that of a row, with one barrier. All threads of a warp must have its
+    pair. Two calls with the same slots need another barrier between them. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4291,21 +4336,22 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// The same from pairs that are each thread's own.
+// The same from a pair per thread.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-// One pack, taken from shared memory now: a plain access may be merged with that of an earlier pass.
+// Loads one vector from shared memory. It is volatile because a plain load may be merged with one of an earlier
+// pass.
 __device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
                  : "r"(kbki_shared(from))
                  : "memory");
 }
-// A thread's packs of a row, which lie Threads apart; packs past the end are left out.
+// Prefetches a thread's vectors of a row, Threads apart; vectors beyond the end are skipped.
 template <class T, int Packs, int Threads>
 __device__ __forceinline__ void kbki_ahead_row(uint4* ring, const T* row, int t, int packs) {
     row += t * KBKI_WIDTH(T), ring += threadIdx.x;
@@ -4324,8 +4370,9 @@ __device__ __forceinline__ void kbki_ahead_take(const uint4* ring, int t, int pa
     }
 }
 
-/*  What pack.forget() asks of the compiler, also asked of the assembler, which otherwise finds that two
-    passes unpack the same words, and keeps all of the floats. gridDim.z is below 65536. */
+/*  Prevents the assembler from keeping unpacked values. Two passes unpack the same words, and it would keep all
+    floats in registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is
+    below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -4334,9 +4381,9 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-/*  Joins one value of 8 bytes per CTA; every thread has its CTA's value and gets the cluster's, joined in
-    order of rank. Calls take turns with two sets of slots: whoever comes to the next barrier has read this
-    one's. */
+/*  Reduces one 8-byte value per CTA over a cluster, in the order of ranks, through distributed shared memory.
+    Every thread passes its CTA's value and gets the cluster's. Calls must alternate between two sets of slots: a
+    CTA that reaches the next barrier has read the slots of this one. */
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -4355,8 +4402,8 @@ __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduc
     for (unsigned k = 1; k < size; k++) all = Reduce::join(all, slots[k]);
     return all;
 }
-// Edges: a row that is not whole packs at 16-byte addresses. Single elements before and after its packs cost
-// registers, so such rows have kernels of their own, and fewer of them.
+// Edges: a row that does not start or end at a 16-byte boundary. Single elements before and after the vectors cost
+// registers, so such rows have kernels of their own, in fewer configurations.
 template <class T, int Width, bool Edges>
 __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) {
     if (Edges) return kbki_split<T, Width>(row, cols);
@@ -4365,7 +4412,8 @@ __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) 
 template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T* p) {
     return Width == 1 || ((uintptr_t)p & 15) == 0;
 }
-// CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
+// CTAs per SM (occupancy) that the registers of so many vectors allow; by itself the compiler uses more than
+// needed.
 constexpr int kbki_norm_ctas(int packs, int threads) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
     return packs == 4096 ? 2 : packs == 2048 ? 768 / threads : packs == 128 ? 6 : 1;
@@ -4373,9 +4421,9 @@ constexpr int kbki_norm_ctas(int packs, int threads) {
     return packs == 4096 ? 2 : packs >= 512 && packs <= 2048 ? 1024 / threads : packs == 128 ? 7 : 1;
 #endif
 }
-#define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
+#define KBKI_CLUSTER 8 // CTAs per cluster that every GPU with clusters supports
 
-// How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
+// CTAs of a kernel that the device holds at once, at most `most`; 0 if the shared memory is too large.
 KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
@@ -4389,14 +4437,14 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// The same of a plan whose rows are on their way in shared memory, of which it takes *bytes, for so many rows.
+// The same for a configuration that prefetches `rows` rows into shared memory; *bytes: its shared memory per CTA.
 template <class Kernel>
 const char* kbki_plan_resident(const kbki_plan<Kernel>& plan, int64_t rows, size_t* bytes, unsigned* ctas) {
     const int threads = KBKI_CTA(plan.threads);
     *bytes = (size_t)plan.room * threads * 16;
     return kbki_resident((const void*)plan.kernel, threads, *bytes, kbki_ceil(rows, KBKI_ROWS(plan.threads)), ctas);
 }
-// How many clusters of this shape and size the device holds at once.
+// Clusters of this shape and size that the device holds at once.
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
@@ -4408,8 +4456,8 @@ __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs of so many threads: one per row, or, where the kernel goes
-    through the rows in turn, at most as many as the device holds at once. */
+/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel with
+    at most as many clusters as the device holds at once. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
@@ -4436,7 +4484,8 @@ __forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int 
     void* where[] = { (void*)&args... };
     return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
-// As few CTAs as leave each at most 2048 packs, or 4096 in the largest cluster; the kernels' Packs are per thread.
+// The least number of CTAs with at most 2048 vectors each (4096 in the largest cluster). Kernels' Packs are per
+// thread.
 #define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096)
 KBK_FN int kbki_cluster_ctas(int64_t packs) { return packs <= 4096 ? 2 : packs <= 8192 ? 4 : KBKI_CLUSTER; }
 
@@ -4448,7 +4497,7 @@ __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, in
     for (unsigned i = 0; i < n; i++, part += width) sum += __ldcg(part);
     return sum;
 }
-// put(column, sum) for all columns; four at a time where their number allows it.
+// Calls put(column, sum) for all columns; reads four columns at a time if width is a multiple of 4.
 template <class Put>
 __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, Put put) {
     if (width % 4) {
@@ -4466,8 +4515,8 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
         put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
     }
 }
-// All threads of all CTAs call it, with their own part (row blockIdx.x of `part`) written; put(column, sum)
-// is called once per column. CTAs of equal blockIdx.x share a part.
+// All threads of all CTAs call it after writing their part (row blockIdx.x of `part`). It calls put(column, sum)
+// once per column. CTAs of equal blockIdx.x share a part.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4480,9 +4529,9 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  The same sums by a kernel of its own: every SM reads a share of the parts, so that wide results do not wait
-    for one SM. 32 columns per CTA, four to a thread; 64 threads share a column, so that all of a thread's
-    loads are on their way at once. */
+/*  The same sums by a kernel of its own, in which every SM reads a share of the parts. With many columns, one SM
+    would be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a
+    thread are in flight at once. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4516,13 +4565,13 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// Right behind the kernel that writes the parts; width is a multiple of 4.
+// To be launched after the kernel that writes the parts (PDL); width must be a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
-/*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
-    the second sums being columns cols to 2 cols - 1. 32 columns by 32 rows at a time. */
+/*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
+    result. Second sums are columns cols to 2 cols - 1. A CTA processes 32 columns by 32 rows at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4547,7 +4596,7 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// Behind the kernel that writes what is summed.
+// To be launched after the kernel that writes the terms (PDL).
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4569,26 +4618,28 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bytes  2*R*C*s
     check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. Summed
            in order, a row of 32768 normal numbers is up to 7e-6 off; naive adds blocks of 256: 6e-7
-    1 naive    thread per row                        <- slow: neighbours are C elements apart; three reads
+    1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
+                                                        apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
-    3 online   warp per row, running (max, sum)      <- two reads: one sweep finds maximum and sum
+    3 online   warp per row, online softmax          <- two reads: one pass finds maximum and sum (Milakov &
+                                                        Gimelshein 2018)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read; rows of 64 to 112 KiB as rung 5
-    5 shared   as many CTAs as fit; while a row is finished, the next ones are on their way into shared
-               memory                                <- the memory never waits; rows of 64 to 227 KiB live
-                                                        in shared memory themselves; beyond, two reads
+    5 shared   persistent kernel; while a row is processed, cp.async prefetches the next rows into shared memory
+                                                     <- memory is always busy; rows of 64 to 227 KiB are kept in
+                                                        shared memory; longer rows take two reads
     6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
-    bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
-               formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
-               that reach a 16-byte boundary at different elements are taken one element at a time */
+    bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
+               row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
+               different alignments modulo 16 bytes, they are read element by element */
 /*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
      1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
      2 block        78.7 us   80 % 19.1 x  CTA per row, shared-memory tree, three reads
-     3 online      129.8 us   49 % 0.61 x  warp per row, running (max, sum), two reads
+     3 online      129.8 us   49 % 0.61 x  warp per row, online softmax, two reads
                  loses at f32 512 x 131072 (0.19 x) and 3 of 4 more; gains at bf16 65536 x 64 (4.84 x)
      4 onepass      61.3 us  103 % 2.12 x  16-byte loads, row in registers, one read
-     5 shared       63.8 us   99 % 0.96 x  next rows on their way into shared memory
+     5 shared       63.8 us   99 % 0.96 x  next rows prefetched into shared memory
                  loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
      6 cluster     116.9 us   54 % 0.55 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.03 x) and 3 of 4 more; gains at f32 512 x 131072 (1.39 x)
@@ -4612,6 +4663,7 @@ KBKI_REF(softmax_fwd) {
 }
 
 #ifdef __CUDACC__
+// One thread per row, three passes; not coalesced.
 template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -4623,6 +4675,7 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum.get());
 }
 
+// One CTA per row, three coalesced passes; two tree reductions in shared memory.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ float s[256];
@@ -4635,6 +4688,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
+// One warp per row. Online softmax: one pass for maximum and sum, one for the result.
 template <class T>
 __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
@@ -4654,12 +4708,12 @@ struct kbki_softmax_scale {
     float factor;
 };
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
-    exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per element
-    is cheaper than the registers. (The logarithm of the sum in its exponent would save a multiplication, and be off
-    by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
+/*  Softmax of a row in registers: its maximum, its exponentials and their sum, the scaling. In f32 the
+    exponentials, relative to the maximum of a warp, stay in registers and are scaled at the end. In 16 bits
+    computing exp2 again is cheaper than the registers. (Adding the logarithm of the sum to the exponent would save
+    a multiplication. The error is half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
 template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) == 4> struct kbki_softmax_row {
     static constexpr bool kept = Kept;
     kbki_pack<T, Width> v[Packs];
@@ -4682,14 +4736,14 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
         for (int u = 0; u < Packs; u++) r = sum_one(u, base, r);
         return r;
     }
-    // The same without what a row of so many packs leaves empty for all threads alike.
+    // The same, skipping vectors that are empty for all threads in a row of `packs` vectors.
     template <int Threads> __device__ __forceinline__ float sum(kbki_base base, float r, int packs) {
 #pragma unroll
         for (int u = 0; u < Packs; u++)
             if (u == 0 || u * Threads < packs) r = sum_one(u, base, r);
         return r;
     }
-    // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
+    // Factors for put. mine: the maximum that sum was relative to; all: the row's pair.
     static __device__ __forceinline__ kbki_softmax_scale scale(float mine, kbki_pair all) {
         const kbki_base base(all.m);
         const float inv = 1.0f / all.s;
@@ -4713,9 +4767,9 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
     }
 };
 
-/*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
-    registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
-    and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
+/*  Packs: 16-byte vectors per thread; Threads: per row (32: four rows per CTA, else one). The row stays in
+    registers, packed. Exponentials are relative to the maximum of the warp, so that one barrier serves maximum and
+    sum. A row of -inf only has the sum 0: 0 * (1 / 0) gives the NaN of the formula. */
 template <class T, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4743,7 +4797,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
     if (Edges && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
 }
 
-// Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2 cache.
+// Rows that fit neither registers nor shared memory: two reads, the second backwards, while the row's end is in
+// L2.
 template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4768,8 +4823,9 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
     }
 }
 
-/*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each thread
-    comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
+/*  The copy in shared memory has the row's alignment modulo 16 bytes, so that the same split into vectors serves
+    both. Each thread reads only the vectors that it copied itself: no barriers are needed beside those of the two
+    reductions. */
 template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4811,8 +4867,8 @@ __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
 }
 
-/*  A row comes in parts, each a chunk of packs per thread; as many as there are stages are on their way, so that a
-    long row's first parts are, while the row before it is at work. Rows must begin at 16 bytes and be whole packs. */
+/*  Prefetching of rows. A row is divided into parts of Chunk vectors per thread, and Stages parts are in flight.
+    The first parts of a row are loaded while the previous row is processed. Rows must be 16-byte aligned. */
 template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_softmax_ahead {
     static constexpr int width = KBKI_WIDTH(T), parts = Packs / Chunk, room = Chunk * KBKI_CTA(Threads);
     const T* x; // this CTA's part of row 0
@@ -4840,6 +4896,7 @@ template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_so
         }
     }
 };
+// Persistent kernel: CTAs take rows in turn, and cp.async prefetches the next ones.
 template <class T, int Packs, int Chunk, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4861,7 +4918,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
     }
 }
 
-// Rows in turn, the next one on its way while this one is at work.
+// Persistent clusters: each takes rows in turn, and prefetches the next one while it processes this one.
 template <class T, int Packs>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4875,7 +4932,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
                                                            kbki_row };
     kbki_softmax_row<T, Packs> r;
     in.start();
-    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    kbki_cluster_barrier();
     for (; in.row < rows; in.row += step, turn ^= 1) {
         in.take(r);
         float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
@@ -4883,11 +4941,11 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
         kbki_pair all = kbki_cluster_all<kbki_pair>(kbki_warps_pair<Threads>({ mine, sum }, slots[turn]), room[turn]);
         r.template put<Threads>(y + first * Width + in.row * cols, t, packs, r.scale(mine, all));
     }
-    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
 }
 
-/*  Longer rows: some packs per thread in registers, the extra ones in shared memory, and no loop: a new cluster reads
-    while others write, and the hardware hands out the rows as clusters get done. */
+/*  Longer rows: Packs vectors per thread in registers, Extra ones in shared memory, one row per cluster. Clusters
+    overlap because a new one reads while others write; the hardware schedules them. */
 template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const T* x, T* y, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4949,7 +5007,7 @@ template <class T> const char* kbki_xy_args(const kbk_args* a, int64_t rows_per_
 }
 
 template <class T> using kbki_softmax_kernel = void(const T* x, T* y, int64_t rows, int64_t cols);
-// The first three have no plans: so many rows to a CTA of so many threads.
+// Launches rungs 1 to 3: rows_per_cta rows in a CTA of so many threads.
 template <class T>
 const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int rows_per_cta,
                                unsigned threads) {
@@ -5040,7 +5098,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     int64_t packs = io.cols / KBKI_WIDTH(T);
     if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    size_t part = 512 * 16; // a pack per thread
+    size_t part = 512 * 16; // one 16-byte vector per thread
     int size = packs <= 4096 ? 2 : 4, large = packs <= 16384 ? 2 : 4;
     if (packs > 8192)
         return kbki_launch_clusters(kbki_softmax_fwd_cluster_long_k<T, 8, 8>,
@@ -5062,14 +5120,15 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     dx[r,c] = y[r,c] * (dy[r,c] - sum_c dy[r,c] * y[r,c])      dy, y, dx: R x C
     flops  4*R*C     multiply-add 2, subtract 1, scale 1 per element
     bytes  3*R*C*s
-    check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 relative to sum |dy y| too, which dy cancels with
-    1 naive    thread per row                        <- slow: neighbours are C elements apart; two reads
+    check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 also relative to sum |dy y| (cancellation)
+    1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
+                                                        apart); two reads
     2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
-    3 onepass  16-byte accesses, rows in registers; short rows several to a few lanes
-                                                     <- one read, up to 64 KiB per row; beyond, two reads
-    4 shared   as many CTAs as fit; while two rows are finished, the next two are on their way into shared
-               memory                                <- the memory never waits; rows of 16 to 64 KiB are many to
-                                                        an SM at once instead, a CTA for each
+    3 onepass  16-byte accesses, rows in registers; if rows are short, a few lanes process several rows
+                                                     <- one read, up to 64 KiB per row; longer rows take two reads
+    4 shared   persistent kernel; while two rows are processed, cp.async prefetches the next two into shared memory
+                                                     <- memory is always busy. Rows of 16 to 64 KiB have a CTA
+                                                        each, and many CTAs share an SM instead
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
@@ -5077,7 +5136,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
      1 naive        1657 us    6 %      -  thread per row, two uncoalesced passes
      2 warp        182.2 us   52 % 9.09 x  warp per row, shuffles, two reads
      3 onepass      90.0 us  105 % 2.02 x  16-byte loads, rows in registers, one read
-     4 shared       92.5 us  103 % 0.97 x  next rows on their way into shared memory
+     4 shared       92.5 us  103 % 0.97 x  next rows prefetched into shared memory
                  loses at bf16 65536 x 64 (0.18 x) and 2 of 4 more
      5 cluster     116.2 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.60 x)
@@ -5086,7 +5145,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
     t[1] = kbki_in("y", s->rows * s->cols, s->cols);
-    t[1].fill = KBK_UNIFORM, t[1].a = 0, t[1].b = s->cols ? 2.0 / (double)s->cols : 0; // as probabilities are
+    t[1].fill = KBK_UNIFORM, t[1].a = 0, t[1].b = s->cols ? 2.0 / (double)s->cols : 0; // like probabilities
     t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
     return 3;
 }
@@ -5121,6 +5180,7 @@ __device__ __forceinline__ void kbki_dsoftmax_one(const kbki_dsoftmax<T>& io, in
     io.dx[i] = kbki_type<T>::from(kbki_float(io.y[i]) * (kbki_float(io.dy[i]) - dot));
 }
 
+// One thread per row, two passes; not coalesced.
 template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -5129,6 +5189,7 @@ template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) 
     for (int64_t c = 0; c < io.cols; c++) kbki_dsoftmax_one(io, row * io.cols + c, dot.get());
 }
 
+// One warp per row, two coalesced passes, shuffles.
 template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k(kbki_dsoftmax<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= io.rows) return;
@@ -5139,9 +5200,9 @@ template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) kbki_dsoftmax_one(io, row * io.cols + c, dot);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Both rows stay packed; the result takes the place of dy.
+// Both rows stay packed in registers; the result overwrites dy.
 template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
     kbki_pack<T, Width> dy[Packs], y[Packs];
     __device__ __forceinline__ float dot() {
@@ -5169,6 +5230,7 @@ template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
         }
     }
 };
+// Both rows in registers; one warp or one CTA per row, 16-byte accesses.
 template <class T, int Packs, int Threads, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
@@ -5192,8 +5254,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
-/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first
-    is used, and the device has all of a small tensor's rows at work at once. */
+/*  Short rows: a group of Lanes lanes has several rows. All of them are loaded before the first is used, and all
+    rows of a small tensor are in flight at the same time. */
 template <class T, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -5230,8 +5292,7 @@ __global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax
     }
 }
 
-// Rows that do not fit: two reads, the second one backwards, while the end of the row is still in the L2
-// cache.
+// Rows that do not fit: two reads, the second one backwards, while the row's end is in the L2 cache.
 template <class T, int Width> __global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
     int64_t at = blockIdx.x * io.cols;
@@ -5255,7 +5316,7 @@ template <class T, int Width> __global__ void __launch_bounds__(512) kbki_softma
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
-// Stages pairs of rows ahead; the slots of the reduction take turns, as there is one reduction per row only.
+// Prefetches Stages pairs of rows. Two sets of reduction slots alternate, because there is one reduction per row.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 2048 ? 2 : 1)
     kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
@@ -5287,7 +5348,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 2048 ? 2 
     }
 }
 
-// Both rows in turn, the next ones on their way while these are at work; every thread has its packs of each.
+// Persistent clusters: both rows in turn, the next ones prefetched; every thread has its own vectors of each.
 template <class T, int Packs>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
@@ -5307,7 +5368,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftma
         kbki_ahead_close();
     };
     ask(row);
-    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    kbki_cluster_barrier();
     for (; row < io.rows; row += step, turn ^= 1) {
         kbki_ahead_wait<0>();
         kbki_ahead_take<T, Packs, Threads>(kbki_row, t, packs, 0, r.dy);
@@ -5317,11 +5379,11 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftma
         dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all[turn]).x;
         r.template put<Threads>(io.dx + row * io.cols + first * Width, t, packs, dot);
     }
-    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
 }
 
-/*  Longer rows: some packs of each per thread in registers, the extra ones in shared memory, and no loop: a new
-    cluster reads while others write, and the hardware hands out the rows as clusters get done. */
+/*  Longer rows: Packs vectors of each row per thread in registers, Extra ones in shared memory, one row per
+    cluster. Clusters overlap because a new one reads while others write; the hardware schedules them. */
 template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_bwd_cluster_long_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
@@ -5445,7 +5507,7 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
     unsigned ctas;
     why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
     if (why || !ctas) return why ? why : kbk_softmax_bwd_onepass<T>(a, st);
-    if (packs > 1024) ctas = (unsigned)io.rows; // nothing is ahead, and who is done first takes the next row
+    if (packs > 1024) ctas = (unsigned)io.rows; // no prefetching across rows; the hardware schedules a CTA per row
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io);
     return kbki_launched();
 }
@@ -5468,26 +5530,27 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>layernorm     Layer normalisation over the last axis, with the true two-pass variance.
+  >>layernorm     Layer normalisation over the last axis, with the two-pass variance.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  layernorm fwd --------------------------------------------------------------------------------------------
     y[r,c] = (x[r,c] - mean[r]) * rstd[r] * w[c] + b[c]     rstd[r] = 1 / sqrt(mean_c((x - mean)^2) + eps),
     eps 1e-5
-    x, y: R x C   w, b: C   mean, rstd: R, f32, written where the pointer is not null
+    x, y: R x C   w, b: C   mean, rstd: R, f32, written if the pointer is not NULL
     flops  7*R*C + 4*R   sum 1, centre 1, square-add 2, scale 1, weight 1, bias 1 per element; per row 1/C
            twice, +eps, rsqrt
     bytes  (2*R*C + 2*C)*s + 8*R
-    check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32
-           the bound grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000, deviation 1: an f32 mean
-           is good to 6e-5 there, while E[x^2] - E[x]^2 misses by 1e-2 and more
-    1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: uncoalesced, three reads
+    check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32 the
+           bound grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000 and deviation 1. There an f32 mean
+           has an error of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
+    1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
-    3 onepass  16-byte accesses, row in registers, one barrier: deviations are from the mean of a warp, and
-               the warps' moments are joined; short rows several to a few lanes
-                                                         <- one read, up to 128 KiB per row; beyond, three
-    4 persist  as many CTAs as fit, w and b in registers (at 16 bits as floats, and so is the row), the next rows
-               on their way into shared memory           <- w and b read once per CTA, not once per row (above
+    3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
+               mean, and these are combined (Chan, Golub & LeVeque 1979); if rows are short, a few lanes process
+               several rows
+                                                         <- one read, up to 128 KiB per row; longer rows take three
+    4 persist  persistent kernel, w and b in registers (at 16 bits as floats, and so is the row), the next rows
+               prefetched into shared memory             <- w and b read once per CTA, not once per row (above
                                                             16 KiB once per row, from the L1 cache); up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
@@ -5496,7 +5559,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
      1 naive        1822 us    3 %      -  thread per row, three uncoalesced passes
      2 warp        190.8 us   33 % 9.55 x  warp per row, shuffles, re-reads from cache
      3 onepass      62.7 us  101 % 3.04 x  16-byte loads, row in registers, one read
-     4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows on their way
+     4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows prefetched
                  loses at f32 8192 x 4096 (0.95 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
      5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.00 x) and all of 4 more
@@ -5526,19 +5589,19 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 is no better than what it was summed from
+        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 has the error of the terms of its sum
     }
 }
 
 #ifdef __CUDACC__
-// Layer: layer normalisation; otherwise without mean and bias, which is >>rmsnorm.
+// Layer: layer normalisation; otherwise RMS normalisation, without mean and bias (>>rmsnorm).
 template <class T, bool Layer> struct kbki_norm {
     const T *x, *w, *b;
     T* y;
     float *mean, *rstd;
     int64_t rows, cols;
     bool vector;
-    // first: the mean before its correction, which is NaN where the mean is infinite.
+    // first: the mean before its correction m.x. The correction is NaN if the mean is infinite.
     __device__ __forceinline__ void stats(int64_t row, float first, float2 m) const {
         if (Layer && mean) mean[row] = m.x == m.x ? first + m.x : first;
         if (rstd) rstd[row] = m.y;
@@ -5547,18 +5610,18 @@ template <class T, bool Layer> struct kbki_norm {
         y[row * cols + c] = kbki_type<T>::from(fmaf(xhat, kbki_float(w[c]), Layer ? kbki_float(b[c]) : 0));
     }
 };
-// Deviations d from a first mean give the rest of the mean and the variance at once: s.x = sum d, s.y = sum
-// d^2.
+// Correction of the mean, and rstd, from deviations d from a provisional mean: s.x = sum d, s.y = sum d^2.
 template <bool Layer> __device__ __forceinline__ float2 kbki_moments(float2 s, int64_t cols) {
     float rest = Layer ? s.x / (float)cols : 0, var = s.y / (float)cols - rest * rest;
-    return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays one
+    return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// The same where 1 / cols is at hand.
+// The same for a given each = 1 / cols.
 template <bool Layer> __device__ __forceinline__ float2 kbki_moments_by(float2 s, float each) {
     float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS));
 }
 
+// One thread per row: mean, then variance, then the result (two-pass variance).
 template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -5576,6 +5639,7 @@ template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_no
     io.stats(row, mean, m);
 }
 
+// One warp per row, three coalesced passes.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
@@ -5595,11 +5659,11 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Lay
     if (lane == 0) io.stats(row, mean, m);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Width elements of a weight; weights lie differently from the row wherever cols is odd, and come from the cache
-    anyway. Asked for where it stands: left to the compiler, all weights of a row are loaded first, and the
-    registers for them cost more than the wait. */
+/*  Width elements of a weight. If cols is odd, weights and row have different alignments; weights come from the
+    cache in any case. The load stays where it is called: if the compiler loaded all weights of a row first, their
+    registers would cost more than the latency. */
 template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbki_weights(const T* p, bool aligned) {
     kbki_pack<T, Width> v;
     T one[Width];
@@ -5612,8 +5676,8 @@ template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbk
     }
     return v;
 }
-// y of one pack, stored if it is good; m.x corrects the mean. At 16 bits, centring and scaling are one multiply-add,
-// unless Exact.
+// Computes y of one vector, and stores it if `good`. m.x corrects the mean. At 16 bits, centring and scaling are
+// one multiply-add, unless Exact.
 template <class T, bool Layer, int Width, bool Exact = sizeof(T) == 4>
 __device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean, float2 m, kbki_pack<T, Width> w,
                                                kbki_pack<T, Width> b, T* y, bool good = true) {
@@ -5628,10 +5692,10 @@ __device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean
     v.set(f);
     if (good) v.store(y);
 }
-/*  Rows of 16-bit numbers that are nearly equal: -mean * rstd is good to 2^-24 of itself, the first mean to 2^-22,
-    and a constant row has an rstd of 316. What was computed from such a mean is computed again, as in f32: the row's
-    threads, of which this is t, take the packs from column `first` on and the element `one`, from the cache, and
-    `all` joins their sums. */
+/*  16-bit rows of nearly equal numbers. The relative error is 2^-24 in -mean * rstd and 2^-22 in the provisional
+    mean, and a constant row has an rstd of 316. Such a row is computed again, the way f32 rows are. The row's
+    threads (this one is t) read the vectors from column `first` on and the element `one` from the cache; `all`
+    reduces their sums. */
 template <class T, bool Layer> __device__ __forceinline__ bool kbki_norm_near(float mean, float2 m) {
     return Layer && sizeof(T) == 2 && fabsf(mean) * m.y > 256;
 }
@@ -5661,10 +5725,10 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
     }
     if (says) io.stats(row, mean, m);
 }
-/*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
-    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA ask when
-    they need them: what a pack of each ahead costs in rows on their way is more. */
-// The weights of a thread's first packs.
+/*  The row in registers. Each warp takes deviations from its own mean, so that one barrier serves mean and
+    variance. If a warp has a row, w and b are loaded at the start, because there are enough registers. If a CTA
+    has a row, they are loaded when needed: loading one vector of each ahead would cost more in prefetched rows. */
+// Loads the weights of a thread's first vectors.
 template <class T, bool Layer, int Width, int First, int Threads, int Packs>
 __device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io, int64_t head, int packs, int t,
                                                   kbki_pack<T, Width> (&w)[Packs], bool aw,
@@ -5677,7 +5741,7 @@ __device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io,
     }
 }
 
-// Of a thread's packs: the sum, on top of `sum`.
+// Adds the sum of a thread's vectors to `sum`.
 template <class T, int Width, int Packs>
 __device__ __forceinline__ float kbki_norm_sum(kbki_pack<T, Width> (&v)[Packs], float sum) {
     float f[Width];
@@ -5691,24 +5755,26 @@ __device__ __forceinline__ float kbki_norm_sum(kbki_pack<T, Width> (&v)[Packs], 
     return sum;
 }
 
-// Of a thread's packs: deviations from the mean into s.x, in f32 alone, and their squares into s.y.
+// Adds the deviations of a thread's vectors from the mean to s.x (f32 only), and their squares to s.y.
 template <class T, bool Layer, int Width, int Packs, int Threads>
 __device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs], float2* s, int packs, int t,
                                                   float mean) {
     float f[Width];
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        float from = t + u * Threads < packs ? mean : 0; // a branch here costs registers; past the end are zeros
+        // a branch here costs registers; elements beyond the end are zeros
+        float from = t + u * Threads < packs ? mean : 0;
         v[u].get(f);
 #pragma unroll
         for (int k = 0; k < Width; k++) {
             if (Layer && sizeof(T) == 4) s->x += f[k] - from;
             s->y = fmaf(f[k] - from, f[k] - from, s->y);
         }
-        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // else the one that follows will do
+        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // otherwise the next one is enough
     }
 }
 
+// One warp or one CTA per row; the row is read once and stays in registers.
 template <class T, bool Layer, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
@@ -5733,7 +5799,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
     kbki_norm_weights<T, Layer, Width, early ? Packs : 0, Threads>(io, sp.head, packs, t, w, aw, b, ab);
     sum = kbki_norm_sum<T, Width, Packs>(v, edge);
-    if (Layer) { // a warp's elements, and their mean
+    if (Layer) { // the number of the warp's elements, and their mean
         int warp = t / 32, full = packs / Threads * 32 + min(max(packs % Threads - warp * 32, 0), 32);
         n = (float)(full * Width + (Edges && warp == 0 ? sp.head + sp.tail : 0));
         mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
@@ -5741,11 +5807,11 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     if (Edges && one >= 0) s = make_float2(sizeof(T) == 4 ? edge - mean : 0, (edge - mean) * (edge - mean));
     kbki_norm_squares<T, Layer, Width, Packs, Threads>(v, &s, packs, t, mean);
     s = Layer && sizeof(T) == 4 ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
-    // a warp hides a division behind the other warps' rows; a CTA waits for it
+    // rows of a warp: other warps hide the division; row of a CTA: the CTA would wait for it
     float each = Threads <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
     mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
     float2 m = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
-    bool near = kbki_norm_near<T, Layer>(mean, m); // a branch here would keep w and b from being asked for early
+    bool near = kbki_norm_near<T, Layer>(mean, m); // a branch here would delay the loads of w and b
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         int64_t c = sp.head + (t + u * Threads) * Width;
@@ -5765,15 +5831,16 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     if (t == 0) io.stats(row, mean, m);
 }
 
-/*  Rows that some lanes of a warp hold. Deviations are from the mean of the row's first pack at first: exact where a
-    row's elements are nearly equal, so that no row needs a second look. At 16 bits that is all: the mean of 8 of C
-    elements is at most sqrt(C/8) deviations off the mean of all, so of the variance an 8/C-th is the least that is left
-    of the sum of squares, and of f32's 24 bits 19 at C = 256. In f32 deviations from the mean itself follow. */
+/*  Rows of a few lanes. Deviations are first taken from the mean of the row's first vector. They are exact if the
+    row's elements are nearly equal, so that no row has to be computed again. At 16 bits this is accurate enough.
+    The mean of 8 of C elements is at most sqrt(C/8) deviations from the row's mean. The variance is therefore at
+    least 8/C of the mean square, and keeps 19 of f32's 24 bits at C = 256. In f32, deviations from the corrected
+    mean follow. */
 template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
     kbki_pack<T, width> w[Packs], b[Packs];
-    // Takes `from` off what there is of the row, and returns the lanes' sum of it.
+    // Subtracts `from` from the row's elements, and returns their sum over this lane.
     static __device__ __forceinline__ float centre(float (*f)[width], float from, int lane, int packs) {
         float sum = 0;
 #pragma unroll
@@ -5784,7 +5851,7 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
         }
         return sum;
     }
-    // y takes the place of x; returned are mean and rstd. A lane's packs of the row begin with `lane`.
+    // y overwrites x; returns mean and rstd. A lane's first vector of the row is number `lane`.
     __device__ __forceinline__ float2 work(kbki_pack<T, width>* v, int lane, int packs, float each) const {
         float f[Packs][width], g[width], h[width], mean = 0;
         float2 s = make_float2(0, 0);
@@ -5792,7 +5859,8 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
         for (int u = 0; u < Packs; u++) v[u].get(f[u]);
         if (Layer) {
 #pragma unroll
-            for (int k = 0; k < width; k++) mean = fmaf(f[0][k], 1.0f / width, mean); // a sum might be too large
+            // scaled first, because a sum might overflow
+            for (int k = 0; k < width; k++) mean = fmaf(f[0][k], 1.0f / width, mean);
             mean = __shfl_sync(~0u, mean, 0, Lanes);
             if (isinf(mean)) mean = 0;
             s.x = centre(f, mean, lane, packs);
@@ -5824,8 +5892,8 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
         return make_float2(mean + m.x, m.y);
     }
 };
-// Several rows to each group of lanes: all of them are on their way before the first is used, so that the device has
-// all of a small tensor's rows at work at once; w and b are asked for once.
+// Several rows per group of lanes. All are loaded before the first is used, so that all rows of a small tensor are
+// in flight at the same time. Weights are loaded once.
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -5848,7 +5916,7 @@ __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T
         r.w[u].load(io.w + (lane + u * Lanes) * Width);
         if (Layer) r.b[u].load(io.b + (lane + u * Lanes) * Width);
     }
-    float2 mine = make_float2(0, 0); // of row `lane` of the group's
+    float2 mine = make_float2(0, 0); // of row number `lane` of the group
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
         const float2 m = r.work(v[i], lane, packs, 1 / (float)io.cols);
@@ -5861,6 +5929,7 @@ __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T
     if (lane < Rows && row + lane * Groups < io.rows) io.stats(row + lane * Groups, mine.x, make_float2(0, mine.y));
 }
 
+// Rows that do not fit into registers: one CTA per row, three passes.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, Layer> io) {
     __shared__ float slots[32];
@@ -5905,14 +5974,15 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, La
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>layernorm_turns     Layer normalisation, rungs 4 and 5: rows in turn, the next ones on their way; all launchers.
+  >>layernorm_turns     Layer normalisation, rungs 4 and 5: persistent kernels that prefetch the next rows; all
+                        launchers.
 ------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __CUDACC__
-/*  The arithmetic of a row that is whole packs, in registers. At 16 bits, arithmetic is as scarce as
-    bandwidth: the correction of the mean is left out there, and centring and scaling are one multiply-add;
-    both only matter in f32, and in rows that kbki_norm_near finds. Tight: no registers to spare for the floats of one
-    pass until the next. */
+/*  Normalises a row of whole 16-byte vectors in registers. For 16-bit types, arithmetic limits the speed as much
+    as bandwidth. The correction of the mean is therefore left out, and centring and scaling are one multiply-add.
+    Both matter only in f32 and in rows that kbki_norm_near finds. Tight: too few registers to keep the floats of
+    one pass until the next. */
 template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_norm_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
@@ -5952,8 +6022,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_n
     }
 };
 
-// Hold: w and b stay in registers; rows so long that they would crowd out a second CTA take them from the L1
-// cache.
+// Hold: w and b stay in registers. For rows so long that these registers would cost the second CTA per SM, w and b
+// are read from the L1 cache instead.
 template <class T, bool Layer, int Packs, int Threads, int Stages, bool Hold>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     kbk_layernorm_fwd_persist_k(kbki_norm<T, Layer> io) {
@@ -6004,8 +6074,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     }
 }
 
-/*  The same for layer normalisation at 16 bits, where arithmetic is as scarce as bandwidth: w, b and the row stay in
-    registers as floats, so that nothing is unpacked twice; 128 registers, so 512 threads per SM. */
+/*  The same for layer normalisation of 16-bit types, where arithmetic limits the speed as much as bandwidth.
+    Registers keep w, b and the row as floats, so that nothing is unpacked twice. That takes 128 registers: 512
+    threads per SM. */
 template <class T, int Packs, int Threads> struct kbki_norm_held {
     static constexpr int width = KBKI_WIDTH(T);
     float f[Packs][width], w[Packs][width], b[Packs][width];
@@ -6051,6 +6122,7 @@ template <class T, int Packs, int Threads> struct kbki_norm_held {
         }
     }
 };
+// Persistent kernel for 16-bit types: CTAs take rows in turn, and cp.async prefetches the next ones.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
     kbki_layernorm_fwd_held_k(kbki_norm<T, true> io) {
@@ -6061,7 +6133,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
     int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
             step = (int64_t)gridDim.x * Rows;
-    // of the row and of what this warp has of it
+    // 1 / the elements of the row, and the elements that this warp has of it
     const float each = 1 / (float)io.cols,
                 n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
     const float each_n = n > 0 ? 1 / n : 0;
@@ -6087,7 +6159,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
             kbki_norm_again<T, true, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
                 return kbki_all<kbki_sum2, Threads>(s, slots2);
             });
-            r.weights(io, t, packs); // again, and so their registers are free in between
+            r.weights(io, t, packs); // loaded again, so that their registers are free in between
             continue;
         }
         r.put(io.y + row * io.cols, t, packs, m.y, (first - mean) * m.y);
@@ -6095,8 +6167,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
     }
 }
 
-/*  Longer rows leave no registers for that: they stay in shared memory, and each pass takes them from there for an
-    instruction per pack. w and b come from the L1 cache. */
+/*  Longer rows leave no registers for that. They stay in shared memory, and each pass loads them from there with
+    one instruction per vector. w and b come from the L1 cache. */
 template <class T, int Packs, int Threads> struct kbki_norm_ring {
     static constexpr int width = KBKI_WIDTH(T);
     static __device__ __forceinline__ float sum(const uint4* ring, int t, int packs) {
@@ -6128,6 +6200,7 @@ template <class T, int Packs, int Threads> struct kbki_norm_ring {
         return r;
     }
 };
+// Persistent kernel for longer 16-bit rows, which stay in shared memory.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
     extern __shared__ uint4 kbki_row[];
@@ -6136,7 +6209,7 @@ __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kb
     constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
     int t = threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
     int64_t row = blockIdx.x, step = gridDim.x;
-    // of the row and of what this warp has of it
+    // 1 / the elements of the row, and the elements that this warp has of it
     float each = 1 / (float)io.cols,
           n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
     float each_n = n > 0 ? 1 / n : 0;
@@ -6175,6 +6248,7 @@ __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kb
     }
 }
 
+// Persistent clusters: a row is split over the CTAs, which exchange sums through distributed shared memory.
 template <class T, bool Layer, int Packs>
 __global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
@@ -6187,7 +6261,8 @@ __global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_clu
     int64_t row = blockIdx.x / size, step = gridDim.x / size;
     const T *x = io.x + first * Width, *w = io.w + (first + t) * Width, *b = io.b + (first + t) * Width;
     kbki_norm_row<T, Layer, Packs, Threads, Packs == 8> r;
-    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    kbki_cluster_barrier();
     kbki_ahead_row<T, Packs, Threads>(kbki_row, x + row * io.cols, t, packs);
     kbki_ahead_close();
     for (; row < io.rows; row += step) {
@@ -6223,7 +6298,7 @@ __global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_clu
         }
         if (says) io.stats(row, mean, m);
     }
-    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
 }
 
 template <class T, bool Layer>
@@ -6308,7 +6383,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
 }
-// The kernels of rung 4; layer normalisation at 16 bits has its own.
+// The configurations of rung 4; layer normalisation at 16 bits has kernels of its own.
 template <class T, bool Layer> kbki_plan<void(kbki_norm<T, Layer>)> kbki_norm_turns(int64_t packs) {
     if constexpr (Layer && sizeof(T) == 2) {
         static const kbki_plan<void(kbki_norm<T, Layer>)> plans[] = {
@@ -6375,19 +6450,19 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     dw[c] = sum_r dy * xhat      db[c] = sum_r dy     dy, x, dx: R x C   w, dw, db: C   mean, rstd: R, f32
     flops  13*R*C + 2*R   xhat 2, g 1, its sum 1, its sum with xhat 2, dx 4, dw 2, db 1; per row 1/C twice
     bytes  (3*R*C + 3*C)*s + 8*R
-    check  dx norm-wise f32 1e-5, f16 5e-4, bf16 4e-3, in f32 relative to what cancels in it; dw, db: f32 1e-5
+    check  dx norm-wise f32 1e-5, f16 5e-4, bf16 4e-3, in f32 relative to the terms that cancel; dw, db: f32 1e-5
            of the sum of |terms|, 16 bits 2 ulp more
-    1 atomic   CTA per row, one atomic per element for dw, db     <- slow: R additions wait for each column
+    1 atomic   CTA per row, one atomic per element for dw, db     <- slow: R atomics are serialised in each column
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
-               <- one launch, the same bits every time; the second look at a row is from the caches
-    4 onepass  one CTA per SM, column sums in registers, the next rows on their way into shared memory,
-               16-byte accesses; a second kernel, launched before the first is done, adds the column sums
-               <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
+               <- one launch, the same bits every time; the second read of a row comes from the caches
+    4 onepass  one CTA per SM, column sums in registers, the next rows prefetched into shared memory, 16-byte
+               accesses; a second kernel adds the column sums, by programmatic dependent launch (PDL)
+               <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      244.5 us   39 %      -  an atomic per element
+     1 atomic      244.5 us   39 %      -  one atomic per element
      2 split       291.7 us   33 % 0.84 x  dx, then column sums: two reads
                  loses at f32 8192 x 4096 (0.84 x)
      3 ticket      156.3 us   61 % 1.87 x  column sums per CTA, added in index order
@@ -6408,7 +6483,7 @@ KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 8;
 }
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
+// dx of one row, and the size of the terms that cancel; mean = 0 and centre = 0: RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -6418,12 +6493,12 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    wide = sqrt(wide / (double)n); // 1, unless rstd is not that of x: then it scales the error of the mean
+    wide = sqrt(wide / (double)n); // 1, unless rstd does not belong to x; then it scales the error of the mean
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// dw and db, or their sums of |terms|, over all rows
+// dw and db, or (size > 0) their sums of |terms| times size, over all rows
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -6459,17 +6534,17 @@ template <class T, bool Layer> struct kbki_dnorm {
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = Layer ? 2 : 1;                   // of each column
+    static constexpr int sums = Layer ? 2 : 1;                   // sums per column
     __device__ __forceinline__ float2 stats(int64_t row) const { // mean, rstd
         return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
     }
     __device__ __forceinline__ float xhat(int64_t i, float2 st) const { return (kbki_float(x[i]) - st.x) * st.y; }
-    // What one element adds to the row's sums.
+    // The terms of one element in the row's sums.
     __device__ __forceinline__ float2 term_of_row(int64_t i, int64_t c, float2 st) const {
         float g = kbki_float(dy[i]) * kbki_float(w[c]);
         return make_float2(Layer ? g : 0, g * xhat(i, st));
     }
-    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const { // of column c
+    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const { // in the sums of column c
         float g = kbki_float(dy[row * cols + c]);
         return make_float2(g * xhat(row * cols + c, stats(row)), g);
     }
@@ -6483,6 +6558,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     }
 };
 
+// One CTA per row. Two passes: the sums of the row, then dx and the atomics for dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, Layer> io) {
     __shared__ float2 slots[32];
@@ -6505,6 +6581,7 @@ template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T,
     if (c < io.sums * io.cols) io.put(c, io.part[c]);
 }
 
+// One warp per row, dx only; kbki_columns computes dw and db in a second kernel.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
@@ -6517,8 +6594,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, L
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) io.one(at + c, c, st, s);
 }
 
-// A thread meets the same columns in every row, so their sums in shared memory are its own: no barrier for
-// them.
+// A thread processes the same columns in every row, so their sums in shared memory need no barrier.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, Layer> io) {
     extern __shared__ float kbki_sums[];
@@ -6550,20 +6626,21 @@ __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, 
     kbki_part_finish(io.part, io.counters, io.sums * io.cols, [&](int64_t c, float sum) { io.put(c, sum); });
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread's share of a row: its packs of dy and x, and the sums of their columns over all rows it has seen.
-    Wide rows at 16 bits leave no registers for the packs of more than a moment: they stay in shared memory
-    (Held false) and are fetched again for dx. Keep: xhat and g stay as floats between the row's sums and dx,
-    which saves computing them twice. */
+/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. At 16 bits,
+    wide rows leave no registers for the vectors: they stay in shared memory (Held = false) and are loaded again
+    for dx. Keep: xhat and g stay in registers as floats between the row's sums and dx, so that they are not
+    computed twice. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        return !Layer ? v * st.y : (v - st.x) * st.y; // mean * rstd, rounded, is too far off where rstd is large
+        // rounding mean * rstd would give a large error if rstd is large
+        return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Packs as kbki_ahead left them: dy first, x `room` further on, 512 from one to the next.
+    // Loads vectors that kbki_ahead prefetched: dy first, x `room` further on, 512 from one to the next.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -6614,7 +6691,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             dy[i].store(dx + u * Threads * width);
         }
     }
-    // The sums of a warp that has several rows, in each of its threads.
+    // Adds the column sums of the rows of a warp; every thread gets the result.
     __device__ __forceinline__ void join() {
 #pragma unroll
         for (int i = 0; i < Packs * width; i++)
@@ -6624,12 +6701,12 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Where `four` of thread t's columns lie: threads side by side, and at 16 bits every other four in the other
-    // half of the banks, so that neither threads nor columns in their order meet in a bank.
+    // Position of group `four` of four columns of thread t. Threads are adjacent. At 16 bits every other group is
+    // in the other half of the banks. Both access orders, by thread and by column, have no bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // The sums of this thread's columns: those of dw, `fours` times four, then of db.
+    // Stores the sums of this thread's columns: those of dw (`fours` groups of four), then those of db.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -6639,7 +6716,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // The column sums of the CTA, in the order of columns, from those of its groups: to part, those of db after dw's.
+    // Adds the column sums of the CTA's groups, in the order of columns, and stores them to part: dw, then db.
     template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
         constexpr int n = width / 4, kinds = Layer ? 2 : 1;
@@ -6656,15 +6733,16 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. A row takes some of the
-    threads, so that 512 / Threads rows are at work at once; what their groups have summed meets in shared memory, in
-    order. A warp of several rows goes on for as long as its first has one; the others take zeros then. */
+/*  CTAs of 512 threads, one per SM, because fewer CTAs leave fewer column sums to add at the end. A row has
+    Threads threads, so that 512 / Threads rows are processed at once; the sums of their groups are added in shared
+    memory, in order. A warp with several rows continues as long as its first has a row; the other rows are then
+    zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups that meet
+    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups whose sums are added
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(io.cols / Width), slot = 0;
@@ -6694,7 +6772,7 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
     for (int turn = 0; row - place < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
-        if (row + step < io.rows) // a row ahead: nobody waits for it
+        if (row + step < io.rows) // loaded one row ahead, to hide the latency
             next = io.stats(row + step);
         else if (Threads < 32)
             next = make_float2(0, 0);
@@ -6715,7 +6793,7 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * io.sums, t, fours);
     __syncthreads();
-    // racecheck takes a named barrier that fills while other warps wait at barrier 0 for one of barrier 0.
+    // racecheck confuses barrier 0 with a named barrier that fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)io.cols, io.part + blockIdx.x * (io.sums * io.cols));
 }
@@ -6776,7 +6854,7 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // of the longest rows
+    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // for the longest rows
     static const kbki_plan<void(kbki_dnorm<T, Layer>)> plans[] = {
         { 8, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 8, 4>, 8, 8 },
         { 16, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 8, 2>, 8, 8 },
@@ -6816,15 +6894,15 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
 
 /*  rmsnorm fwd ----------------------------------------------------------------------------------------------
     y[r,c] = x[r,c] * rstd[r] * w[c]     rstd[r] = 1 / sqrt(mean_c(x^2) + eps), eps 1e-5
-    x, y: R x C   w: C   rstd: R, f32, written where the pointer is not null
+    x, y: R x C   w: C   rstd: R, f32, written if the pointer is not NULL
     flops  4*R*C + 3*R   square-add 2, scale 1, weight 1 per element; per row 1/C, +eps, rsqrt
     bytes  (2*R*C + C)*s + 4*R
     check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits
-    1 naive    thread per row                            <- slow: uncoalesced, two reads
+    1 naive    thread per row                            <- slow: not coalesced, two reads
     2 warp     warp per row, shuffles                    <- coalesced; two reads, the second from cache
-    3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; beyond, two
-    4 persist  as many CTAs as fit, w in registers, the next rows on their way into shared memory
-                                                         <- w read once per CTA; the memory never waits. Above
+    3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; longer rows take two
+    4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory
+                                                         <- w read once per CTA; memory is always busy. Above
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
@@ -6832,7 +6910,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
      1 naive        1418 us    4 %      -  thread per row, two uncoalesced passes
      2 warp        125.7 us   50 % 11.3 x  warp per row, shuffles, re-reads from cache
      3 onepass      61.7 us  103 % 2.04 x  16-byte loads, row in registers, one read
-     4 persist      63.8 us  100 % 0.97 x  w in registers, next rows on their way
+     4 persist      63.8 us  100 % 0.97 x  w in registers, next rows prefetched
                  loses at bf16 4096 x 16384 (0.89 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.01 x)
      5 cluster     107.4 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.01 x) and all of 4 more
@@ -6864,15 +6942,15 @@ KBKI_REF(rmsnorm_fwd) {
     flops  9*R*C + R     xhat 1, g 1, its sum with xhat 2, dx 3, dw 2; per row 1/C
     bytes  (3*R*C + 2*C)*s + 4*R
     check  as layernorm bwd
-    1 atomic   CTA per row, one atomic per element for dw         <- slow: R additions wait for each column
+    1 atomic   CTA per row, one atomic per element for dw         <- slow: R atomics are serialised in each column
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
-               <- one launch, the same bits every time; the second look at a row is from the caches
-    4 onepass  rows and column sums in registers, the next rows on their way into shared memory
-               <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
+               <- one launch, the same bits every time; the second read of a row comes from the caches
+    4 onepass  rows and column sums in registers, the next rows prefetched into shared memory
+               <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      211.9 us   45 %      -  an atomic per element
+     1 atomic      211.9 us   45 %      -  one atomic per element
      2 split       284.8 us   33 % 0.74 x  dx, then column sums: two reads
                  loses at f32 8192 x 4096 (0.74 x)
      3 ticket      147.5 us   65 % 1.93 x  column sums per CTA, added in index order
@@ -6916,17 +6994,17 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>reduction     The sum of n numbers: how threads, warps and CTAs agree on one.
+  >>reduction     The sum of n numbers: reductions within warps, CTAs and the grid.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  sum run --------------------------------------------------------------------------------------------------
     out = sum_i x[i]      x: n = rows * cols     out: one f32; n = 0: 0
     flops  n
     bytes  n*s + 4
-    check  1e-6 of sum_i |x[i]|, which the oracle gives as the magnitude
-    1 atomic   one atomic per thread            <- slow: every addition waits for the one address. In f64: an
-               f32 sum stops growing at 2^24 times a term
-    2 shared   sum per CTA, tree in shared memory
+    check  1e-6 of sum_i |x[i]|, which the oracle returns as the magnitude
+    1 atomic   one atomic per thread            <- slow: all atomics are serialised at one address. In f64, because
+               an f32 sum stops growing at 2^24 times a term
+    2 shared   sum per CTA, tree in shared memory (Harris 2007, "Optimizing Parallel Reduction in CUDA")
                                                 <- one atomic per CTA; but a barrier for every halving
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
@@ -6934,8 +7012,8 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-24
      1 atomic      471.0 ms    0 %      -  one atomic per thread
-     2 shared      248.2 us   97 % 1898 x  tree per CTA, an atomic each
-     3 warp        252.3 us   95 % 0.98 x  shuffles, an atomic per warp
+     2 shared      248.2 us   97 % 1898 x  tree per CTA, one atomic per CTA
+     3 warp        252.3 us   95 % 0.98 x  shuffles, one atomic per warp
                  loses at f32 65536 x 4096 (0.98 x)
      4 ticket      241.4 us   99 % 1.05 x  16-byte loads, last CTA finishes in order
     end of measured */
@@ -6963,16 +7041,17 @@ template <class T> struct kbki_sum_io {
     float* out;
     int64_t n;
     unsigned* counter;
-    double* total;             // where atomics add
-    unsigned long long* slots; // where CTAs leave their sums; the same place
+    double* total;             // sum of the atomics
+    unsigned long long* slots; // partial sums of the CTAs; the same memory
 };
 
+// One atomic addition per thread, all to one address.
 template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
     if (i < io.n) atomicAdd(io.total, (double)kbki_float(io.x[i]));
 }
-// One thread's share of a grid-stride loop.
+// One thread's sum in a grid-stride loop.
 template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_sum_io<T>& io) {
     float sum = 0;
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6980,11 +7059,13 @@ template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_su
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
     return sum;
 }
+// Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
 template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(kbki_sum_io<T> io) {
     __shared__ float s[256];
     float sum = kbki_tree<kbki_sum<float>, 256>(kbki_sum_share(io), s);
     if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
 }
+// Grid-stride loop, warp shuffles, one atomic per warp.
 template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbki_sum_io<T> io) {
     float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
     if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
@@ -6994,9 +7075,9 @@ template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
     *io.out = (float)*io.total;
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Share: threads of a CTA that add up; its last warp does not.
+// Share: threads of a CTA that read; its last warp only adds the partial sums.
 template <class T, int U, int Share>
 __global__ void __launch_bounds__(Share + 32) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = Share + 32;
@@ -7018,7 +7099,7 @@ __global__ void __launch_bounds__(Share + 32) kbk_sum_run_ticket_k(kbki_sum_io<T
         for (int u = 0; u < U; u++) {
             float f[Width];
             v[u].get(f);
-            float part = f[0]; // a pack first: the less is added to a sum one by one, the less is rounded off
+            float part = f[0]; // adds within the vector first: fewer additions to the running sum, less rounding
 #pragma unroll
             for (int k = 1; k < Width; k++) part += f[k];
             sum[u] += part;
@@ -7043,7 +7124,7 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     return why || io->n == 0 ? why
                              : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
-// What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
+// Launches rungs 1 to 3: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once.
 template <class T, class Kernel>
 const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, int64_t full) {
     kbki_sum_io<T> io;
@@ -7075,11 +7156,12 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T));
-    // Few elements: all of them are on their way at once.
+    // Few elements: all loads are in flight at once.
     if (packs <= sms * 512) return kbki_sum_ticket<T, 1>(io, sms, st);
     if (packs <= sms * 1024) return kbki_sum_ticket<T, 2>(io, sms, st);
     if (packs <= sms * 4096) return kbki_sum_ticket<T, 4>(io, sms * 2, st);
-    // What fills an SM with bytes on their way: fewer packs and more CTAs where unpacking takes its time.
+    // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
+    // time.
     if constexpr (sizeof(T) == 4)
         return kbki_sum_ticket<T, 8>(io, sms * 2, st);
     else
@@ -7088,23 +7170,23 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>mse     Mean squared error: many numbers to one, and how CTAs agree on a sum.
+  >>mse     Mean squared error: a reduction of many numbers to one.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
-    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written, there is no mean
+    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written (no mean)
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: every addition waits for the one address. In f64: an
-               f32 sum stops growing at 2^24 times a term
-    2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of addition is left open
+    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. In f64, because
+               an f32 sum stops growing at 2^24 times a term
+    2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
      1 atomic      235.7 ms    0 %      -  one atomic per thread
-     2 block       238.8 us   50 %  987 x  sum per CTA, an atomic each
+     2 block       238.8 us   50 %  987 x  sum per CTA, one atomic per CTA
      3 ticket      122.0 us   98 % 1.96 x  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
@@ -7131,7 +7213,7 @@ template <class T> struct kbki_mse_io {
     int64_t n;
     unsigned* counter;
     double* total;
-    unsigned long long* slots; // the same place
+    unsigned long long* slots; // the same memory as total
 };
 template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse_io<T>& io, int64_t i) {
     float d = kbki_float(io.x[i]) - kbki_float(io.y[i]);
@@ -7157,10 +7239,11 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
     *io.out = (float)(*io.total / (double)io.n);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
+// 16-byte loads; the last CTA adds the partial sums in index order.
 template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
-    constexpr int U = 2, Share = 512, Threads = Share + 32; // of the last warp: none
+    constexpr int U = 2, Share = 512, Threads = Share + 32; // the last warp of a CTA reads nothing
     __shared__ double slots[32];
     const unsigned number = kbki_slot_number(io.counter, io.slots);
     kbki_span sp = kbki_split<T, Width>(io.x, io.n);
@@ -7180,7 +7263,8 @@ template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd
         for (int u = 0; u < U; u++) {
             float f[Width], g[Width];
             x[u].get(f), y[u].get(g);
-            float part = 0; // a pack first: added one by one, numbers of few bits are rounded to one side more often
+            // adds within the vector first: added singly, numbers of few bits are often rounded in one direction
+            float part = 0;
 #pragma unroll
             for (int k = 0; k < Width; k++) part = fmaf(f[k] - g[k], f[k] - g[k], part);
             sum[u].add(part);
@@ -7248,13 +7332,13 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     bytes  3*n*s + 4
     check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
     1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
-    2 unroll   two 16-byte packs of each input  <- 64 bytes in flight per thread; a fresh CTA for every 512
-               packs, so that stores of one overlap loads of the next
-    bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
-               different elements are taken one element at a time */
+    2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
+               so that stores of one CTA overlap with loads of the next
+    bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
+               bytes, they are read element by element */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
      1 naive       392.2 us   48 %      -  one element per thread
-     2 unroll      182.4 us  104 % 2.15 x  two 16-byte packs of each input in flight
+     2 unroll      182.4 us  104 % 2.15 x  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7288,7 +7372,7 @@ template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
     if (i < io.n) io.one(i, io.factor());
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
@@ -7350,16 +7434,18 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     flops  2*R*C     multiply-add
     bytes  (R*C + R + C)*s
     check  f32 1e-6 of sum_c |x w|; 16 bits: 1 ulp more
-    1 naive    thread per row                         <- slow: neighbours are C elements apart
-    2 split    the manual form in two kernels: products to memory, then row sums
+    1 naive    thread per row                         <- slow: not coalesced (neighbouring threads read C elements
+                                                         apart)
+    2 split    two kernels: products to memory, then row sums
                                                       <- coalesced, but three times the compulsory traffic
-               (16 bits: five times, since products are kept in f32)
-    3 matmul   a GEMM with one column                 <- no intermediate; of a 32 x 32 tile 31 columns are
+               (16 bits: five times, because products are kept in f32)
+    3 matmul   a GEMM with one column                 <- no intermediate; but 31 of 32 columns of a tile are
                padding: a GEMM is the wrong tool for a matrix-vector product
-    4 warp     warp per row, shuffles                 <- one read of x, coalesced; nothing else moves
-    5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
-               rows share a warp                      <- enough bytes in flight, few instructions; of long rows, and
-               of few, a CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
+    4 warp     warp per row, shuffles                 <- one read of x, coalesced; no other traffic
+    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a
+               warp
+                                                      <- enough bytes in flight, few instructions. A long row has a
+               CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
      1 naive        1110 us   23 %      -  thread per row, uncoalesced
@@ -7393,12 +7479,13 @@ KBKI_SCRATCH(weighted_sum_fwd) {
 #ifdef __CUDACC__
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
-    T *y, *dx, *dw; // y: fwd; dx, dw: bwd
+    T *y, *dx, *dw; // y: forward; dx, dw: backward
     int64_t rows, cols;
     unsigned* counters;
     float *part, *product;
 };
 
+// One thread per row; not coalesced.
 template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -7407,8 +7494,8 @@ template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io)
     io.y[row] = kbki_type<T>::from(sum);
 }
 
-// Products of x with a factor per column (w) or per row (dy), kept in f32: rounded to 16 bits, they would
-// spoil the sum.
+// Products of x with a factor per column (w) or per row (dy). They are kept in f32, because rounding them to 16
+// bits would make the sum inaccurate.
 template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
@@ -7425,6 +7512,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
+// One warp per row, coalesced.
 template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_warp_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= io.rows) return;
@@ -7435,10 +7523,10 @@ template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_w
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of lanes takes several rows at a time, U packs of each: Rows * U loads on their way before the first is
-    used, while w comes from the L1 cache once for all of these rows. */
+/*  A group of lanes processes several rows at a time, U vectors of each. Rows * U loads are in flight before the
+    first is used; w comes from the L1 cache once for all of these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t row, int lane) {
     int64_t packs = io.cols / Width;
@@ -7478,13 +7566,13 @@ __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t r
 }
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> io) {
-    constexpr int block = 32 / Lanes * Rows; // rows of a warp, which stays together
+    constexpr int block = 32 / Lanes * Rows; // rows per warp
     int64_t first = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * block;
     for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
         kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
 }
 
-// A row of U packs a thread, or of several times as many.
+// A CTA per row, U vectors per thread at a time.
 template <class T, int Threads, int U>
 __global__ void __launch_bounds__(Threads) kbk_weighted_sum_fwd_vec_long_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7528,7 +7616,7 @@ template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_
     const char* why = kbki_check_dims(&a->s);
     return why || !scratch || io->rows * io->cols == 0 ? why : kbki_check_workspace(a, scratch);
 }
-// A grid that fills the device for a grid-stride loop over n elements.
+// CTAs that fill the device, for a grid-stride loop over n elements.
 KBK_FN unsigned kbki_wsum_grid(int64_t n) {
     int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
     return (unsigned)(ctas < most ? ctas : most);
@@ -7564,7 +7652,8 @@ template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_
 template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.rows, 128 / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    if (U == 1 && ctas > most) ctas = most; // short rows: a CTA that began for each few would wait more than read
+    // short rows: a new CTA for every few of them would mostly wait for its first loads
+    if (U == 1 && ctas > most) ctas = most;
     kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U><<<(unsigned)ctas, 128, 0, st>>>(io);
     return kbki_launched();
 }
@@ -7594,14 +7683,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     bytes  (2*R*C + R + 2*C)*s
     check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
-    2 split    product to memory, column sums of it, dx by itself      <- many readers, twice the traffic
-               (16 bits: three times, since products are kept in f32)
+    2 split    product to memory, its column sums, dx by itself        <- many readers, twice the traffic
+               (16 bits: three times, because products are kept in f32)
     3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
-    6 vec      dx needs nothing of x: where both exceed the caches, one kernel reads all of x, then another
-               writes all of dx     <- memory that reads and writes in turn loses time at each change
+    6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
+                                             <- DRAM loses time at each change between reading and writing
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
      1 naive        7958 us    6 %      -  thread per element of dx, per column of dw
@@ -7610,7 +7699,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
                  loses at f32 65536 x 4096 (0.30 x)
      4 ticket      923.6 us   55 % 6.37 x  column sums per CTA, added in order; dx
      5 fused       540.5 us   94 % 1.71 x  dx and dw from one pass, 16-byte accesses
-     6 vec         477.3 us  107 % 1.13 x  much data: one kernel reads, another writes
+     6 vec         477.3 us  107 % 1.13 x  large data: one kernel reads, one writes
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7674,10 +7763,10 @@ template <class T> struct kbki_wsum_columns {
     __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
 };
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread owns one pack of columns. Across is how many threads lie along a row; 512 / Across rows are side by side,
-    U of them per thread on their way. What the groups of threads along a row have summed meets in shared memory, in
+/*  A thread owns one vector of columns. Across threads lie along a row; 512 / Across rows are processed side by
+    side, and each thread has U rows in flight. The sums of the 512 / Across groups are added in shared memory, in
     order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
@@ -7727,8 +7816,8 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
 }
 
-/*  A thread owns a pack of columns, and has U rows on their way: all that the CTAs read at a time lies close together.
-    Nothing is written but the CTAs' sums, which are left to kbki_part_add_k. */
+/*  A thread owns one vector of columns and has U rows in flight; what the CTAs read at a time is close together in
+    memory. Only the CTAs' partial sums are written; kbki_part_add_k adds them. */
 template <class T, int Threads, int U>
 __global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7756,7 +7845,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_w
     for (int k = 0; k < Width; k++)
         if (c < io.cols) io.part[blockIdx.x * io.cols + c + k] = sum[k];
 }
-// A row of dx.
+// Writes one row of dx.
 template <class T, int Threads>
 __global__ void __launch_bounds__(Threads) kbk_weighted_sum_bwd_vec_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7803,12 +7892,12 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
-// Without WriteDx behind the kernel that writes dx.
+// WriteDx = false: to be launched after the kernel that writes dx (PDL).
 template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    if (y > 65535) { // a thread per column is many enough
+    if (y > 65535) { // there are enough columns for one thread each
         if (WriteDx) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
         return kbki_wsum_by_column<T>(io, st);
     }
@@ -7862,7 +7951,7 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>transpose     Rows to columns: nothing is computed, everything is about who touches which address when.
+  >>transpose     Rows to columns: no arithmetic, only coalescing and bank conflicts.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  transpose run --------------------------------------------------------------------------------------------
@@ -7870,16 +7959,17 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     flops  0
     bytes  2*R*C*s
     check  bit-exact
-    1 naive    one element per thread, reads along rows   <- slow: a warp writes 32 elements R apart, each a
-               piece of a 32-byte sector of its own
-    2 shared   32 x 32 tile in shared memory              <- both sides coalesced; but a column of the tile lies
-               in one bank (16 bits: in two), so a warp reads it in 32 (16) steps
-    3 padded   a column more than needed                  <- neighbours of a column are a bank apart: no conflict
-    4 vec      each thread turns a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
-               at a time through shared memory            <- a sixteenth (16 bits: a sixty-fourth) of the
-               accesses, 64 or 128 bytes in flight per thread, 256-byte pieces of rows on both sides
-    bound by   memory: compare with bytes / copy bandwidth. vec needs rows of x and of y that are multiples of
-               16 bytes, and addresses as well; it goes the way of padded otherwise */
+    1 naive    one element per thread, reads along rows   <- slow: writes are not coalesced. The 32 writes of a
+               warp are R elements apart, each to a 32-byte sector of its own
+    2 shared   32 x 32 tile in shared memory (Ruetsch & Micikevicius 2009, "Optimizing Matrix Transpose in CUDA")
+                                                          <- both sides coalesced; but a column of the tile is in
+               one bank (16 bits: in two), so reading it has 32-way (16-way) bank conflicts
+    3 padded   one more column in the tile                <- neighbours in a column are in different banks
+    4 vec      each thread transposes a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
+               at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
+               accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
+    bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
+               multiples of 16 bytes; otherwise padded runs */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-24
      1 naive        2052 us   12 %      -  one element per thread, strided writes
      2 shared      715.6 us   35 % 2.87 x  32 x 32 tile in shared memory, bank conflicts
@@ -7909,6 +7999,7 @@ template <class T> struct kbki_transpose_io {
     T* y;
     int64_t rows, cols;
 };
+// Reads are coalesced, writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols, c = i - r * io.cols;
     if (r < io.rows) io.y[c * io.rows + r] = io.x[i];
@@ -7929,9 +8020,9 @@ __global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose
         if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A square of elements, as many packs as one of them holds; the rows become the columns.
+// A square of Width x Width elements, row by row as 16-byte vectors; column() returns a row of the transpose.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
@@ -7939,7 +8030,7 @@ template <int Width> struct kbki_square {
     }
     __device__ __forceinline__ uint4 column(int j) const {
         if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
-        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // the upper or the lower halves of two words
+        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // upper or lower halves of two words
         return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
                           __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
                           __byte_perm(w[4 % Width][from], w[5 % Width][from], half),
@@ -7947,10 +8038,10 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  16 x 16 squares, one per thread. The tile holds rows of y, 16 packs each; pack p of row o lies at p ^ (o / Width
-    mod 8), so that the eight threads whose 16 bytes go together meet all banks, writing and reading.
-    Tiles are taken down a band of `band` rows of tiles before the next column: what runs at one time then
-    writes long pieces of rows of y. */
+/*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
+    row o is stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank
+    conflicts. Tiles are numbered down bands of `band` tile rows: CTAs that run together write long contiguous
+    parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
@@ -8008,7 +8099,7 @@ template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_s
     const char* why = kbki_transpose_args(a, &io);
     return why ? why : kbki_transpose_tiles<T, 0>(io, st);
 }
-// Padded by one bank: one element of 4 bytes, two of 2.
+// Padding of one bank: one element of 4 bytes, or two of 2 bytes.
 template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
     kbki_transpose_io<T> io;
     const char* why = kbki_transpose_args(a, &io);
@@ -8023,36 +8114,36 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     int64_t down = kbki_ceil(io.rows, 16 * Width), across = kbki_ceil(io.cols, 16 * Width);
     if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    unsigned band = down < Band ? (unsigned)down : Band; // band * across fits as well, then
+    unsigned band = down < Band ? (unsigned)down : Band; // then band * across fits into 32 bits, too
     kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, band);
     return kbki_launched();
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>cross_entropy     Loss of integer targets against rows of logits, the softmax never written down.
+  >>cross_entropy     Loss of integer targets for rows of logits; the softmax is never stored.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
     lse[r] = log(sum_c exp(x[r,c]))     loss[r] = lse[r] - x[r,t[r]]     x: R x V = rows x cols   t: R, int32
-    loss, lse: R, f32; lse is written where its pointer is not null
+    loss, lse: R, f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
-    check  1e-6 + 8 ulp (relative 1e-6). The loss is (max - x_t) + log(sum): exact where the target is the
-           maximum
-    targets  KBK_IGNORE (-100): loss 0, the caller leaves the row out of its mean. Any other t outside [0, V):
-             loss NaN, and x is not read there
+    check  1e-6 + 8 ulp (relative 1e-6). The loss is (max - x_t) + log(sum): exact if the target is the maximum
+    targets  KBK_IGNORE (-100): loss 0; the caller excludes the row from its mean. Any other t outside [0, V): loss
+             NaN, and x is not read there
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
-    2 online   CTA per row, running (max, sum)       <- one read, nothing written but the results
-    3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
-               32 logits. Rows of up to 1024 packs get as many threads as they have work for, from 8 lanes of a
-               warp on: with a CTA each, those of 1024 classes take seven times as long. Rows of odd length:
-               alignment is peeled row by row
+    2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
+               Gimelshein 2018)
+    3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
+               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp
+               on. With a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
+               unaligned start is read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
-     2 online      598.6 us   33 % 2.38 x  CTA per row, running (max, sum), one read
-     3 unroll      191.5 us  102 % 3.13 x  16-byte packs, four in flight per thread
+     2 online      598.6 us   33 % 2.38 x  CTA per row, online softmax, one read
+     3 unroll      191.5 us  102 % 3.13 x  16-byte vectors, four in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8078,7 +8169,7 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        if (out[1]) out[1][r - u0] = top + log(sum); // a row of -inf: log(0), without a NaN
+        if (out[1]) out[1][r - u0] = top + log(sum); // a row of -inf: top is -inf and log(0) is -inf; no NaN
     }
 }
 
@@ -8089,11 +8180,11 @@ template <class T> struct kbki_ce_io {
     const int* t;
     float *loss, *lse, *logp;
     int64_t rows, cols;
-    kbki_pair* pair; // where the row's pair goes as well, or NULL
+    kbki_pair* pair; // receives the row's pair, too, or NULL
     __device__ __forceinline__ float logit(int64_t row, int at) const {
         return at >= 0 && at < cols ? kbki_float(x[row * cols + at]) : __int_as_float(0x7FC00000);
     }
-    // One thread per row calls this with the row's pair, its target and the target's logit.
+    // Called by one thread per row with the row's pair, its target and the target's logit.
     __device__ __forceinline__ void finish(int64_t row, kbki_pair p, int at, float logit) const {
         const float log_sum = p.log_sum();
         if (lse) lse[row] = p.m + log_sum;
@@ -8105,6 +8196,7 @@ template <class T> struct kbki_ce_io {
     }
 };
 
+// One CTA per row: three passes, log-softmax to memory. A second kernel gathers the losses.
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_split_k(kbki_ce_io<T> io) {
     __shared__ float s[256];
     int64_t row = blockIdx.x;
@@ -8128,10 +8220,12 @@ template <class T> __global__ void kbki_cross_entropy_fwd_gather_k(kbki_ce_io<T>
     io.loss[row] = value;
 }
 
+// One CTA per row, online softmax in one pass.
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_online_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
     const T* x = io.x + blockIdx.x * io.cols;
-    kbki_pair p = kbki_pair::none(), block = p; // in blocks: one by one, the last of many terms lose digits
+    // summed in blocks, because in one long sum the last terms lose digits
+    kbki_pair p = kbki_pair::none(), block = p;
     int n = 0;
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
         block.add(kbki_float(x[c]));
@@ -8141,9 +8235,9 @@ template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A row to so many threads: 32, which are four rows to a CTA, or 256.
+// Threads per row: 32 (four rows per CTA) or 256.
 template <class T, int Width, int Threads>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
     kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
@@ -8156,7 +8250,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
     if (t == 0) io.finish(row, all);
 }
 
-// What turns a row's logits into its gradients: unit * p, and unit * (p - 1) at the target; p = norm * exp(x - m).
+// Converts a row's logits to gradients: unit * p, and unit * (p - 1) at the target, where p = norm * exp(x - m).
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -8166,7 +8260,7 @@ template <class T> struct kbki_ce_row {
         at = t, ignore = t == KBK_IGNORE;
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // Width logits; the target is so many columns after the first of them.
+    // Width logits; target: offset of the target from the first of them, in elements.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -8178,13 +8272,13 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++) // not f[k] - unit: both may be infinite
+            for (int k = 0; k < Width; k++) // not f[k] - unit, because both may be infinite
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Width logits, the first of them in column c.
+    // Width logits; c: column of the first.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -8194,9 +8288,9 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Rows of whole packs that registers hold, with as many threads to each as its packs ask for: eight lanes of a warp to
-    the shortest. The target and its logit are asked for along with the row, so that nobody waits for them at last. Io
-    says what is made of a row: the loss, the gradient, which may take the logits' place, or both. */
+/*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
+    rows have eight lanes of a warp. Target and target logit are loaded together with the row, so that their
+    latency is hidden. Io defines the results: the loss, the gradient (which may overwrite the logits), or both. */
 template <class T, int Packs, int Threads, class Io>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8221,12 +8315,13 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
         const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
         if (t == 0) io.finish(row, all, at, logit);
         if constexpr (Io::gradient) g = io.row(all, at);
-        if (Threads <= 32) __syncwarp(); // the logit is read before another lane's gradient comes there
+        if (Threads <= 32) __syncwarp(); // the logit must be read before another lane's gradient overwrites it
     } else {
         g = io.row(row);
     }
     if constexpr (Io::gradient) {
-        const unsigned goal = (unsigned)at - (unsigned)(t * Width); // elements from the first pack to the target
+        // elements from the thread's first vector to the target
+        const unsigned goal = (unsigned)at - (unsigned)(t * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             kbki_reread(r.v[u]);
@@ -8236,7 +8331,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
         }
     }
 }
-// Packs of a row, the most that go there. The gradient alone is made by CTAs of 512 packs, which longer rows fill.
+// The longest rows for this kernel, in vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
 template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
 template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
     constexpr int Most = (int)kbki_ce_most<Io>() / 4;
@@ -8251,7 +8346,7 @@ template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream s
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
 }
-// Whether a row goes there; dx: what has to lie as x does.
+// Whether this kernel can take the rows; dx must have the alignment of x.
 template <class T, class Io> bool kbki_ce_by_row(const Io& io, const void* dx) {
     return kbki_whole_packs<T>(io.x, dx, io.cols) && io.cols <= kbki_ce_most<Io>() * KBKI_WIDTH(T);
 }
@@ -8307,20 +8402,20 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
     flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
     bytes  2*R*V*s + 8*R + 4
-    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9: not
-           of the row scale, which is the target's alone. The 1 is taken off in f32, before rounding, and the
-           target's bound is that of a number of the size of g (16 bits: g / 1000)
+    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
+           scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding;
+           the target's bound is that of a number of the size of g (16 bits: g / 1000)
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
-    1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
-    2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
-               8 or 16 logits; alignment is peeled row by row. Rows of up to 512 packs get as many threads as they
-               have work for; those that are not whole packs are one sequence of them
-    bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
-               elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
-               log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
+    1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
+    2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
+               or 16 logits; each row's unaligned start is read separately. Rows of up to 512 vectors get as many
+               threads as they can use. Short rows that are not whole vectors are processed as one sequence
+    bound by   memory: compare with bytes / copy bandwidth. If x and dx have different alignments modulo 16 bytes,
+               they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
+               Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 naive        1623 us   24 %      -  one element per thread
-     2 unroll      391.4 us  100 % 4.15 x  16-byte packs, two in flight per thread
+     2 unroll      391.4 us  100 % 4.15 x  16-byte vectors, two in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8329,7 +8424,7 @@ KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_in("lse", s->rows, 1), t[2].kind = KBK_KF32;
     t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32;
     t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // near that of normal logits
+    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // like that of normal logits
     t[3].fill = KBK_SAME, t[3].a = 0.75;
     return 5;
 }
@@ -8348,7 +8443,7 @@ KBKI_REF(cross_entropy_bwd) {
 }
 
 #ifdef __CUDACC__
-// Neither streaming nor read-only loads: dx may be x.
+// Plain loads, neither streaming nor read-only: dx may be x.
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -8360,18 +8455,19 @@ template <class T> struct kbki_ce_grad {
     const float *lse, *g;
     T* dx;
     int64_t rows, cols;
-    const kbki_pair* pair; // NULL: lse and g; otherwise this and scale
+    const kbki_pair* pair; // NULL: uses lse and g; otherwise uses pair and scale
     float scale;
     __device__ __forceinline__ kbki_ce_row<T> row(int64_t r) const {
         kbki_ce_row<T> row;
         if (pair) {
             row.base = kbki_base(pair[r].m), row.norm = 1 / pair[r].s, row.unit = scale;
         } else {
-            // what the base is rounded by goes into the norm: at lse = 1000 it is 6e-5
+            // the rounding error of the base (6e-5 at lse = 1000) goes into the norm
             const float l = __ldg(lse + r);
             row.base = kbki_base(l), row.unit = __ldg(g);
             row.norm = kbki_exp2(-row.base.rest(l));
-            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1; // infinite or NaN: it stays so
+            // an infinite or NaN lse must reach the result
+            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1;
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -8385,8 +8481,9 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
     if (r < io.rows) io.one(r, i - r * io.cols);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
+// per_row CTAs per row, U 16-byte vectors per thread.
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
     unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
@@ -8409,8 +8506,8 @@ __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_gr
     if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
 }
 
-/*  Short rows that are not whole packs: packs one after the other, whatever row they belong to. One that the end of a
-    row runs through is made twice, for that row and for the next. */
+/*  Short rows that are not whole vectors, as one sequence of vectors. A vector that crosses the end of a row is
+    computed twice, for that row and for the next. */
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_grad<T> io) {
     const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
@@ -8427,7 +8524,7 @@ __global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_gr
     for (int u = 0; u < U; u++) {
         const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols, c = c0 + i * Width - ahead * cols;
         if (start + i >= sp.packs) continue;
-        if (c + Width > cols && cols < Width) { // there may be more than two rows to a pack
+        if (c + Width > cols && cols < Width) { // a vector may then span more than two rows
 #pragma unroll 1
             for (unsigned k = c; k < c + Width; k++) io.one(r0 + ahead + k / cols, k % cols);
             continue;
@@ -8498,34 +8595,34 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>cross_entropy_both     Loss and gradient at once: what it takes to read a long row only once.
+  >>cross_entropy_both     Loss and gradient at once: how to read a long row only once.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwdbwd -------------------------------------------------------------------------------------
     loss[r] = lse[r] - x[r,t[r]]     dx[r,c] = scale (exp(x[r,c] - lse[r]) - (c == t[r]))
-    x, dx: R x V = rows x cols     t: R, int32     loss: R, f32     scale: args.scalar, 0 stands for 1
+    x, dx: R x V = rows x cols     t: R, int32     loss: R, f32     scale: args.scalar; 0 means 1
     flops  5*R*V + 5*R     max 1, subtract 1, exp 1, sum 1, times scale / sum 1 per logit; per row log, + max,
                            - target logit, scale / sum, - scale
-    bytes  2*R*V*s + 8*R   two streams, if a row is read only once
-    check  as cross_entropy bwd; its targets too. dx may be x itself: the target logit is read before the
-           barrier that every store of the row comes after
-    1 split    fwd unroll, then bwd unroll    <- slow: three streams, the logits come from memory twice. What
-               passes between them is (max, sum): an f32 lse is too coarse where logits are near 1000
+    bytes  2*R*V*s + 8*R   if a row is read only once
+    check  as cross_entropy bwd; its targets, too. dx may be x itself: the target logit is read before the barrier
+           that precedes every store of the row
+    1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
+               between the kernels, because an f32 lse is too coarse for logits near 1000
     2 fused    CTA per row; the second read runs backwards
-                                              <- one launch; the end of the row is still in the L2 cache. Rows
-               of up to 1024 packs are read once, into registers, and short ones share a CTA
-    3 shared   row in shared memory, through a ring of pieces; what one row leaves free the next one takes
-                                              <- one read of x; an SM reads while it computes and writes, and does
-               either in bursts of a row. Rows up to 192 KiB
-    4 cluster  row split over 2 to 8 CTAs, their (max, sum) through each other's shared memory
+                                              <- one launch; the end of the row is still in the L2 cache. Rows of
+               up to 1024 vectors are read once, into registers, and short ones share a CTA
+    3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; as a row is written, its
+               buffers are filled with the next row       <- one read of x; loads overlap with computing and
+               writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
+    4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
                                               <- one read of rows up to 1.4 MiB
-    bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
-               boundary at different elements, take the way of rung 2 */
+    bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
+               different alignments modulo 16 bytes */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll: three streams
+     1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll
      2 fused       484.9 us   80 % 1.21 x  CTA per row, second read backwards
      3 shared      420.5 us   93 % 1.15 x  row in shared memory, one read
-     4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums through DSMEM
+     4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums by DSMEM
                  loses at bf16 8192 x 50304 (0.91 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
@@ -8533,7 +8630,7 @@ KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_ids("t", s->rows, 1, s->cols);
     t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
-    t[2].scales = 1; // |loss| + 1/4: what a loss near 0 is the difference of is not
+    t[2].scales = 1; // |loss| + 1/4, because a loss near 0 is a difference of larger numbers
     t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 4;
 }
@@ -8549,7 +8646,7 @@ KBKI_REF(cross_entropy_fwdbwd) {
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
-        // As logits less their maximum: at -1e30 a double has no room for the logarithm of a sum.
+        // Subtracts the maximum first: at -1e30 even a double cannot hold the logarithm of the sum as well.
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
@@ -8570,7 +8667,7 @@ template <class T> struct kbki_ce_both {
     __device__ __forceinline__ float logit(int64_t r, int at) const {
         return at >= 0 && at < cols ? kbki_float(x[r * cols + at]) : __int_as_float(0x7FC00000);
     }
-    // The row's pair is complete. logit: of the target, as it was before dx was written.
+    // For the complete pair of a row.
     __device__ __forceinline__ kbki_ce_row<T> row(kbki_pair p, int at) const {
         kbki_ce_row<T> row;
         row.base = kbki_base(p.m), row.norm = 1 / p.s, row.unit = scale;
@@ -8582,7 +8679,7 @@ template <class T> struct kbki_ce_both {
     }
 };
 
-// A row to so many threads: 32, which are four rows to a CTA, or 512.
+// Threads per row: 32 (four rows per CTA) or 512.
 template <class T, int Width, int Threads>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
     __shared__ kbki_pair slots[32];
@@ -8597,7 +8694,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fu
     kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, io.cols, t, Threads), slots);
     kbki_ce_row<T> row = io.row(p, at);
     if (t == 0) io.finish(r, p, at, logit);
-    if (Threads == 32) __syncwarp(); // where there is no barrier: every lane has read what another may overwrite
+    // no barrier here otherwise: every lane must have read what another may overwrite
+    if (Threads == 32) __syncwarp();
     int64_t one = kbki_single(sp, io.cols, t);
     if (one >= 0) row.gradient_at(x, dx, one);
     for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * Threads) {
@@ -8614,14 +8712,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fu
     }
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A CTA's share of its rows, one after the other, is a sequence of pieces with as many packs as the CTA has threads;
-    piece q lies in slot q mod slots. Each thread asks for its own pack of every piece (kbki_ahead) and alone uses it,
-    so no barrier is needed. */
-#define KBKI_CE_SLOTS 14 // pieces of 1024 packs for which an SM has room
-#define KBKI_CE_AHEAD 8  // most pieces that are on their way while a row is at work
-// The packs of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
+/*  The cp.async pipeline of a CTA. The CTA's shares of its rows form a sequence of pieces, with one 16-byte vector
+    per thread. Piece q is stored in slot q mod slots. Each thread loads its own vector of every piece (kbki_ahead)
+    and is the only one to use it, so that no barrier is needed. */
+#define KBKI_CE_SLOTS 14 // pieces of 1024 vectors that fit into an SM
+#define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
+// The vectors of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
 struct kbki_ce_part {
     int64_t head, from;
     int count;
@@ -8634,16 +8732,17 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// kbki_warp_all<kbki_pair> with one exponential: first the maximum, by an integer that is ordered as the floats are.
+// kbki_warp_all<kbki_pair> with one exponential: the maximum comes first, from integers in the order of the
+// floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Each warp sends its pair to place `slot` of the table of every CTA of the cluster; arrivals at the mbarrier there,
-    or the bytes that come from other CTAs, say when a table is full. So one waits for the pairs alone: the release of
-    a cluster's barrier would wait for every store to dx that is under way. */
+/*  Each warp sends its pair to place `slot` of the table of every CTA in the cluster (st.async). An mbarrier there
+    counts arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are waited for; the
+    release of a cluster barrier would also wait for every store to dx in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot) {
     p = kbki_ce_warp(p);
@@ -8674,8 +8773,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uin
         if (lane < Warps) p = i ? kbki_pair::join(p, table[i * Warps + lane]) : table[lane];
     return kbki_ce_warp(p);
 }
-// More packs into a thread's pair. The sum is rescaled only when they have a new maximum, which soon becomes rare.
-// base: kbki_base(p.m).
+// Adds vectors to a thread's pair (online softmax). The sum is rescaled only for a new maximum, which soon becomes
+// rare. base: kbki_base(p.m).
 template <class T, int Packs>
 __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, const uint4* packs) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8698,7 +8797,7 @@ __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, cons
         for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[n][k], base);
     p.s += sum;
 }
-// Until at most n groups are on their way, or at most Pending where n is more.
+// Waits until at most n groups (at most Pending) are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
     if constexpr (Pending == 0) {
         kbki_ahead_wait<0>();
@@ -8709,9 +8808,9 @@ template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
             kbki_ce_wait<Pending - 1>(n);
     }
 }
-// This thread's packs of the pieces to come: which of them to ask for next.
+// The next vectors of this thread to load.
 template <class T> struct kbki_ce_next {
-    const T *at, *origin; // origin: of row 0, where all rows begin at a 16-byte boundary after as many elements
+    const T *at, *origin; // origin: this thread's first vector of row 0, if all rows have the same alignment
     int row, piece, left, count;
     __device__ __forceinline__ void aim(const kbki_ce_both<T>& io, int share, int rank) {
         left = 0;
@@ -8723,7 +8822,8 @@ template <class T> struct kbki_ce_next {
         } else {
             at = origin + row * io.cols, left = count;
         }
-        asm volatile("" : "+l"(at), "+r"(left)); // what they were made of is not wanted in the loops
+        // lets the compiler forget how they were computed, so that the loops need not keep those values
+        asm volatile("" : "+l"(at), "+r"(left));
     }
     template <int Threads> __device__ __forceinline__ void ask(unsigned to) {
         if (left > 0) kbki_ahead_copy(to, at);
@@ -8731,11 +8831,11 @@ template <class T> struct kbki_ce_next {
         at += Threads * KBKI_WIDTH(T), left -= Threads;
     }
 };
-// The pair of this thread's part of the pieces from `from` on; left: of its packs.
+// The pair of this thread's vectors in the pieces from `from` on; left: how many vectors it has.
 template <class T, int Threads>
 __device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin, unsigned end, int pieces,
                                                    int left) {
-    constexpr int U = 8 / KBKI_WIDTH(T); // packs at a time: eight logits
+    constexpr int U = 8 / KBKI_WIDTH(T); // vectors at a time: eight logits
     kbki_pair p = kbki_pair::none();
     kbki_base base(p.m);
 #pragma unroll 1
@@ -8752,8 +8852,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin
     }
     return p;
 }
-// The gradients of the same pieces to `out`; each makes room for another, which is asked for. Returns where the next
-// row begins.
+// Writes the gradients of the same pieces to `out`. Each piece frees its slot, and ask() loads another one into
+// it. Returns where the next row begins.
 template <class T, int Threads, class Ask>
 __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin, unsigned end, int pieces, int left,
                                                    const kbki_ce_row<T>& row, T* out, int goal, Ask& ask) {
@@ -8774,11 +8874,11 @@ __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin
 }
 #endif
 
-/*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces` pieces. When
-    a row is there, it is swept for its pair; when the pairs have met, its gradients are written, and each piece makes
-    room for one `ahead` pieces further on. So an SM reads and writes in bursts of a row, not a piece of each by turns.
-    Targets are looked up two rows ahead, their logits one: they come from memory, and nobody should have to wait for
-    them. */
+/*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row: `pieces`
+    pieces. When a row has arrived, its pair is computed. When the pairs have been exchanged, the gradients are
+    written, and each slot is filled with the piece `ahead` pieces further on. An SM thus reads and writes in
+    bursts of a row. Targets are loaded two rows ahead and their logits one row ahead, which hides their latency.
+    */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
@@ -8793,7 +8893,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
     if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
-    if (Cluster > 1) kbki_cluster_barrier(); // nobody writes into a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
     int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
     kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * Width, first, 0, 0, part.count - t };
@@ -8828,7 +8929,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const int64_t c = part.head + (part.from + t) * Width;
         const kbki_ce_row<T> row = io.row(all, at);
         T* out = io.dx + r * io.cols + c;
-        int goal = (int)(row.at - c); // how many elements from the pack to the target
+        int goal = (int)(row.at - c); // elements from the vector to the target
         int left = part.count - t;
         if (leads) io.finish(r, all, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (one >= 0) row.gradient_at(x, io.dx + r * io.cols, one);
@@ -8894,7 +8995,7 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io, (int)share, (int)pieces,
                                 (int)ahead);
 }
-#define KBKI_CE_PIECES 9 // of a row, where there is a choice: five more are on their way then
+#define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
     int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster), pieces = kbki_ceil(share, Threads);
     constexpr int ctas = 1024 / Threads,
@@ -8904,8 +9005,8 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     int64_t ahead = slots - pieces < KBKI_CE_AHEAD ? slots - pieces : KBKI_CE_AHEAD;
     return kbki_ce_ring_launch<T, Cluster, Threads>(io, share, pieces, ahead, st);
 }
-// As many threads as leave the fewest without work in a row's last piece: 50304 bf16 are 7.9 pieces of 800 packs, but
-// 6.1 of 1024, and most warps would go through the seventh for nothing.
+// Chooses the number of threads that leaves the fewest idle in a row's last piece. A row of 50304 bf16 has 7.9
+// pieces of 800 vectors, but 6.1 of 1024, and most warps would have no work in the seventh.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
     int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     int64_t a = kbki_ceil(share, 800) * 800, b = kbki_ceil(share, 928) * 928, c = kbki_ceil(share, 1024) * 1024;
@@ -8919,7 +9020,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a
     if (why || io.rows * io.cols == 0) return why;
     return kbki_ce_ring<T, 1>(io, st);
 }
-// The smallest cluster whose CTAs have room for their share.
+// The smallest cluster in which a CTA's share fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
@@ -8932,24 +9033,24 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>embedding     Rows of a table, picked by number.
+  >>embedding     Rows of a table, selected by index.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding fwd --------------------------------------------------------------------------------------------
     y[t,d] = W[ids[t],d]      W: V x D = depth x cols     ids: T = rows, int32     y: T x D
     flops  0
-    bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), what uniform ids give
+    bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), as for uniform ids
     check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
     1 naive    thread per element            <- slow: a division and a load of the id for every element
-    2 vec      warp per token, 16-byte accesses  <- the id once per warp; but its latency, then that of the row
-    3 unroll   two packs per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
-               rows need more of them outstanding than a copy does. Of few tokens each has a CTA
-    bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
-               not multiples of 16 bytes, or W or y is not aligned to 16 */
+    2 vec      warp per token, 16-byte accesses  <- one load of the id per warp; the row is loaded after the id
+    3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
+               rows need more loads in flight than a copy. If there are few tokens, each has a CTA
+    bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
+               multiples of 16 bytes, or W or y is not 16-byte aligned */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
      1 naive        57.4 us   38 %      -  one element per thread
      2 vec          23.5 us   94 % 2.45 x  warp per token, 16-byte accesses
-     3 unroll       23.4 us   94 % 1.00 x  two packs per thread, ids first
+     3 unroll       23.4 us   94 % 1.00 x  two vectors per thread, ids first
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9004,6 +9105,7 @@ template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T
     const T* row = io.row(io.ids[t]);
     io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
 }
+// One warp per token.
 template <class T, int Width>
 __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
     int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
@@ -9015,9 +9117,9 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Packs of y one after the other, whatever token they belong to; `per` of them make a row.
+// Vectors of y as one sequence over all tokens; a row has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // fewer than 2^31
@@ -9027,7 +9129,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     const T* from[U];
     int64_t c[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) { // of long rows a CTA sees at most two
+    for (int u = 0; u < U; u++) { // a CTA spans at most two long rows
         unsigned at = c0 + u * 64, ahead = row >= 64 * U ? at >= row : at / row;
         c[u] = (int64_t)(at - ahead * row) * Width;
         from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
@@ -9041,7 +9143,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
-// Few tokens: a CTA to each, so that all of the device is at work, and nothing is divided.
+// Few tokens: one CTA each, so that all SMs have work; no divisions.
 template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
     constexpr int Width = KBKI_WIDTH(T);
     const T* row = io.row(__ldg(io.ids + blockIdx.x));
@@ -9095,7 +9197,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>embedding_bwd     The gradient of a table of which rows were picked: many may want to add to the same row.
+  >>embedding_bwd     Gradient of an embedding table: several tokens may add to the same row.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding bwd --------------------------------------------------------------------------------------------
@@ -9104,29 +9206,30 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     bytes  (T + V)*D*s + 4*T
     check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of it.
            An id outside [0, V) adds nothing
-    1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW written twice, and tokens with the same
-               id wait for each other
+    1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW is written twice, and atomics of tokens
+               with the same id are serialised
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
-    3 sorted   two kernels. Order: one CTA for the ids of the same remainder modulo 128, which picks its tokens, counts
-               them by id and puts those of an id in order. Write: first the tokens, each of which copies its
-               row of dy to dW, or the sum of all rows with its id if it is the first of them; then zeros to the
-               rows without tokens         <- every row is written once: no zero-fill, no contention, the same
-               bits every time; and nothing reads while the zeros stream. The sums are in f32 in token order, of
-               more than 32 tokens those of 8 streams of them. On sm 90 the second kernel's first CTAs start beside
-               the first kernel, and have their rows of dy when the order is known
+    3 sorted   two kernels. Order: one CTA per remainder of the id modulo 128 selects its tokens, counts them by id
+               and sorts those of the same id. Write: first the tokens. The first token of an id writes its row of
+               dy, or the sum of all rows with that id, to dW. Then rows without tokens are set to zero
+                                           <- every row is written once: no zero-fill, no contention, the same bits
+               every time; nothing is read while the zeros are written. Sums are in f32 and in token order; for
+               more than 32 tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch
+               (PDL), the second kernel's first CTAs start beside the first kernel, and load their rows of dy
+               before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
-     1 atomic       97.4 us   50 %      -  an atomic per element
+     1 atomic       97.4 us   50 %      -  one atomic per element
      2 vec          79.6 us   61 % 1.22 x  red.global.add.v4.f32
-     3 sorted       50.9 us   95 % 1.56 x  ids in order, one owner per row of dW
+     3 sorted       50.9 us   95 % 1.56 x  ids sorted, one owner per row of dW
     end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
-#define KBKI_EMB_TH 1024   // threads of a CTA that orders
-#define KBKI_EMB_ROWS 4096 // most rows whose tokens one CTA orders
-#define KBKI_EMB_LIST 1024 // tokens whose list fits in shared memory; a longer one goes to the workspace
-#define KBKI_EMB_FEW 512   // tokens of which each may look at all others
-#define KBKI_EMB_HOT 32    // more tokens than this, and whole CTAs add up one row
+#define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
+#define KBKI_EMB_ROWS 4096 // most rows of dW per CTA of the first kernel
+#define KBKI_EMB_LIST 1024 // tokens whose list fits into shared memory; a longer list goes to the workspace
+#define KBKI_EMB_FEW 512   // up to so many tokens, each is compared with all others
+#define KBKI_EMB_HOT 32    // with more tokens than this, a row is summed by whole CTAs
 KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, 0);
     t[1] = kbki_ids("ids", s->rows, 0, s->depth);
@@ -9134,18 +9237,17 @@ KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->depth : 0, n, (rows + depth) * cols * elem + 4 * rows)
-// Ids of equal remainder modulo 2^bits make a class.
+// Ids with the same remainder modulo 2^bits form a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words that have a bit for each row of a class
+KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words with a bit for each row of a class
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// Per token its count, a place in a list, one among the hot rows, one in the order; per class two numbers and the
-// bits.
+// Per token: info, and entries in spill, hot and order. Per class: two numbers, and a bit per row.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->depth);
     if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
@@ -9183,7 +9285,7 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
     kbki_add4(p, x);
 #endif
 }
-// Thread per pack of dy.
+// One thread per vector of dy.
 template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
@@ -9193,26 +9295,29 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// What the first kernel leaves to the second. Class c has the ids c + (row << bits), row = 0, 1, ...
+// Results of the first kernel, for the second. Class c has the ids c + (row << bits), row = 0, 1, ...
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // of `some` per class
-    uint2* info;       // per token: how many have its id, if it is the first of them, otherwise 0; where in `order`
+    int words;         // words of `some` per class
+    // per token: the number of tokens with its id, or 0 if it is not the first of them; their place in `order`
+    uint2* info;
     uint2* spill;      // lists too long for shared memory
-    uint2 *hot, *hots; // (row of dW, where in `order`), class by class; per class: how many, where in `hot`
-    unsigned* order;   // tokens that are not alone, row by row
-    unsigned* some;    // bits: is there a token?
-    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // ~0: not of this class
+    // hot: (row of dW, place in `order`), class by class; hots: per class, number of hot rows, their place in
+    // `hot`
+    uint2 *hot, *hots;
+    unsigned* order;   // tokens that share an id, row by row
+    unsigned* some;    // a bit per row: whether it has a token
+    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // ~0: the id is not in class c
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
-// Calls use(id, token, there) for each token of this warp's share, 32 at a time, sixteen loads in flight; while the
-// first of them are, start().
+// Calls use(id, token, there) for each token of this warp's share, 32 at a time, with sixteen loads in flight.
+// start() is called while the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -9232,12 +9337,13 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-/*  The tokens of one class by row, few of them: in the list they lie in any order, and each counts those with its id
-    that come before it. */
+/*  Sorts the tokens of a class by row, for few tokens. The list is in any order; each token counts the tokens of
+    the same id that precede it. */
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
-    for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) { // a warp's all, or none
+    // the same number of iterations for all lanes of a warp
+    for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) {
         uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
         unsigned n = i < total ? count[e.y] : 0, rank = 0;
         if (n > 1)
@@ -9249,8 +9355,9 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  And of many. The list is made again in token order; mine: this thread's tokens. Then one warp walks it, 32 tokens
-    at a time, and knows which of them share a row; start[row] becomes the place that the next one gets. */
+/*  The same for many tokens. The list is rebuilt in token order; mine: the number of this thread's tokens. Then
+    one warp processes 32 tokens at a time and finds those that share a row; start[row] is the place of the row's
+    next token. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -9281,20 +9388,21 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
+// First kernel: a CTA lists the tokens of its class, counts them by row, and sorts them by row and token.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
     const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
     uint2* list = kbki_emb_memory;
     unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
-    auto clear = [&] { // while the ids are on their way
+    auto clear = [&] { // runs while the ids are being loaded
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_follow_me(); // not before the ids: what it reads would stand in their way
+        kbki_follow_me(); // after the loads of the ids, so that loads of the second kernel do not delay them
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
-        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // what is not there is -1
+        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // beyond the end, id is -1
         below += key < c;
         if (key != c) {
             if (c == 0 && key == ~0u && there) o.info[t] = make_uint2(0, 0);
@@ -9322,10 +9430,11 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
         kbki_emb_walk(o, total > KBKI_EMB_LIST ? o.spill + below : list, count, start, total, mine, slots);
 }
 
-#define KBKI_EMB_PUT 128 // threads of a CTA that writes
-#define KBKI_EMB_U 4     // packs per thread
+#define KBKI_EMB_PUT 128 // threads of a CTA of the second kernel
+#define KBKI_EMB_U 4     // 16-byte vectors per thread
 
-/*  One hot row, 16 packs of it: eight streams of tokens, sixteen threads each, whose sums are added in order. */
+/*  Sums one hot row, 16 vectors of it: eight streams of tokens with sixteen threads each; then their sums, in
+    order. */
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -9367,14 +9476,14 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
     }
     __syncthreads();
 }
-// The hot rows of all classes, 16 packs at a time, one after the other to CTA 0, 1, ...
+// The hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // of this CTA the next, counted from class g on
+    unsigned item = cta; // next item of this CTA, counted from class g on
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -9394,7 +9503,7 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, c
         __syncthreads();
     }
 }
-// This thread's pack of a row with n tokens, the first of which is in v already.
+// Sums this thread's vector of a row with n tokens; v already has the first.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -9417,9 +9526,9 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  The CTAs in the order in which they start: packs of dy one after the other, after the first `lead` CTAs of them the
-    hot rows; `group` rows of dW each that may want zeros. What comes to an SM while the order is still being made has
-    its packs of dy when that is done. */
+/*  Roles of CTAs, in the order in which they start. First vectors of dy; after the first `lead` CTAs of those, the
+    hot rows; last the CTAs that write zeros, `group` rows of dW each. CTAs that start while the first kernel still
+    runs load their vectors of dy in the meantime (PDL). */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -9481,7 +9590,7 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(io->tokens) || !kbki_grid_ok(io->entries)) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
-// dW = 0, then additions; dW may have rows where there are no tokens.
+// Sets dW to 0, then adds; dW may have rows without tokens.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.dw || io.entries * io.cols == 0) return NULL;
@@ -9507,7 +9616,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // rows of dW that a CTA looks after
+    unsigned group = 32; // rows of dW per CTA that writes zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -9535,7 +9644,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_simt     Matrix product without tensor cores: what a tile is for, at every level of memory.
+  >>matmul_simt     Matrix product without tensor cores: tiling for shared memory, warps and registers.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
@@ -9546,33 +9655,33 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
            sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
     backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
-    1 naive    one thread per element of C       <- slow: every FMA fetches both operands from cache
-    2 shared   32 x 32 tiles in shared memory    <- global reads drop 32-fold; now shared memory limits: two
-               reads per FMA
-    3 regblock 8 x 8 results per thread          <- 16 numbers from shared memory feed 64 FMAs
-    4 vec      16-byte accesses, A transposed on its way in
-                                                 <- a quarter of the instructions that are not FMAs
-    5 cpasync  cp.async ring of four tiles       <- loads run under the FMAs and pass through no register
-    6 warptile CTA, warp and thread tiles; fragments of the next step are read during this one; CTAs in
-               bands; K split where tiles are few
-                                                 <- 128 FMAs per six 16-byte reads that nothing waits for;
-               a band's rows and columns stay in L2; a small product fills the device too
+    1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches
+    2 shared   32 x 32 tiles in shared memory    <- 32 times fewer global loads. Shared memory limits: two loads
+               per FMA
+    3 regblock 8 x 8 results per thread          <- register blocking (Volkov 2010, "Better Performance at Lower
+               Occupancy"): 16 values from shared memory feed 64 FMAs
+    4 vec      16-byte accesses, A transposed when it is stored
+                                                 <- a quarter of the load and store instructions
+    5 cpasync  cp.async pipeline of four tiles   <- loads overlap with FMAs and bypass the registers
+    6 warptile tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands;
+               split-K if there are few tiles    <- 128 FMAs per six 16-byte loads, which are issued one step early
+               (the tiling hierarchy of CUTLASS). Operands of a band stay in L2, and a small product fills the GPU
     4 to 6 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 16: >>matmul_hopper,
     >>matmul_select: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
-    bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
+    bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
      1 naive       46.85 ms    5 %      -  one thread per element of C
      2 shared      22.41 ms   10 % 2.09 x  32 x 32 tiles in shared memory
      3 regblock     6861 us   31 % 3.27 x  128 x 128 tiles, 8 x 8 results per thread
                  loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
                  (3.43 x)
-     4 vec          3877 us   55 % 1.77 x  16-byte accesses, A transposed on its way
-     5 cpasync      3080 us   69 % 1.26 x  cp.async ring of four tiles
-     6 warptile     2742 us   78 % 1.12 x  warp tiles, fragments ahead, bands, split K
+     4 vec          3877 us   55 % 1.77 x  16-byte accesses, A transposed when stored
+     5 cpasync      3080 us   69 % 1.26 x  cp.async pipeline of four tiles
+     6 warptile     2742 us   78 % 1.12 x  warp tiles, fragment pipeline, split-K
                  loses at f32 2051 x 4096 x 1021 NT (0.88 x) and 1 of 15 more; gains at f32 256 x 256 x 16384 (16.8
                  x)
-    16 tf32        381.1 us   89 % 7.19 x  select, with 10 bits of each number
+    16 tf32        381.1 us   89 % 7.19 x  select in TF32 (10 mantissa bits)
     99 cublas       2675 us   80 %      -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -9590,27 +9699,28 @@ KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
     double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
     return (m * k + k * n + m * n) * elem;
 }
-/*  Into how many pieces K is cut, so that few tiles of 128 x 256 become enough CTAs: one for each of 132
-    multiprocessors, but no piece shorter than 64. The answer depends on the shape alone: so does the result,
-    to the last bit. */
+/*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
+    shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
+    */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->depth / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// 16-bit lines that do not start on 16 bytes are copied to such that do: so many elements of room.
+// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Elements of the copy.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->depth, line = s->depth;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) { // bytes, of one product of a batch; a multiple of 256
+// bytes of both copies, for one product of a batch; a multiple of 256
+KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-/*  The same for mmapipe and its tiles of 128 x 128, where they are so few that most multiprocessors would have none:
-    two CTAs for each of 132, no piece shorter than 512. */
+/*  The split-K factor of mmapipe (tiles of 128 x 128). Splitting starts when the tiles would leave most SMs idle.
+    The aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->depth / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -9638,7 +9748,7 @@ KBKI_REF(matmul_fwd) {
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
         for (int64_t n = 0; n < cols; n++) c[n] = 0;
         for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
-        if (s->layout == KBK_NT) // lines of B are along k, and are read that way
+        if (s->layout == KBK_NT) // B is K-major, and is read in that order
             for (int64_t n = 0; n < cols; n++, b += depth) {
                 double sum = 0, squares = 0;
                 for (int64_t k = 0; k < depth; k++) sum += a[k] * b[k], squares += a[k] * b[k] * (a[k] * b[k]);
@@ -9662,12 +9772,14 @@ template <> struct kbki_mm_factors<kbk_e4m3> {
 template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
-    int64_t m, n, k, am, ak, bk, bn; // A[i,k] at i * am + k * ak, B[k,j] at k * bk + j * bn
-    int64_t lda, ldb;                // whichever of them is not 1
-    int64_t across, down;            // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
-    int64_t sa, sb, sc;              // from one product of a batch to the next, in grid.z
-    float* part;                     // K in pieces: piece y of the grid adds up deep products and leaves them here
-    int64_t deep, layers, whole; // in >>matmul_hopper: products of a batch, or pieces; units that are not in pieces
+    int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
+    int64_t lda, ldb;                // leading dimensions: the stride that is not 1
+    // tiles in each direction; grid.x numbers them all, because grid.y ends at 65535
+    int64_t across, down;
+    int64_t sa, sb, sc;              // strides from one product of a batch to the next; grid.z is the product
+    float* part;                     // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
+    // in >>matmul_hopper: products of a batch, or slices of K; tiles that are not split
+    int64_t deep, layers, whole;
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -9688,16 +9800,16 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if constexpr (sizeof(T) == 1) {
         io->scale_a = (const float*)a->in[2], io->scale_b = (const float*)a->in[3];
         if (!kbki_aligned(io->scale_a, 4) || !kbki_aligned(io->scale_b, 4)) return KBKI_TEXT_ALIGN;
-        if (*ctas && s->layout != KBK_NT) return "e4m3 is multiplied in KBK_NT alone: B given as N x K";
+        if (*ctas && s->layout != KBK_NT) return "e4m3 has layout KBK_NT only: B given as N x K";
     }
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Lines of memory that all start on a 16-byte boundary; they are then whole 16-byte packs, too.
+// Whether every row starts on a 16-byte boundary; rows are then whole 16-byte vectors, too.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
-// A batch of products: z of the grid, 65535 at a time.
+// A batch of products, one per grid.z; at most 65535 per launch.
 template <class T, class Launch>
 const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch launch) {
     const int64_t most = 65535;
@@ -9707,7 +9819,7 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     }
     return kbki_launched();
 }
-// A sum as C has it. K = 0: 0, whatever it is multiplied by.
+// Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
 template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm<T>& io, float sum) {
     if constexpr (sizeof(T) == 1) return io.k ? sum * (*io.scale_a * *io.scale_b) : 0.0f;
     return sum;
@@ -9715,7 +9827,7 @@ template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
     return kbki_type<kbki_result<T>>::from(kbki_mm_scaled(io, sum));
 }
-// Which operands have lines along k: A in NN and NT, B in NT.
+// Which operands are K-major (contiguous along k): A in NN and NT, B in NT.
 template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
 template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
@@ -9723,6 +9835,7 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
+// One thread per element of C.
 template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
     int64_t i = blockIdx.x / io.across * 8 + threadIdx.y, j = blockIdx.x % io.across * 32 + threadIdx.x;
     if (i >= io.m || j >= io.n) return;
@@ -9732,11 +9845,12 @@ template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
     io.c[i * io.n + j] = kbki_mm_result(io, sum);
 }
 
+// Tiles of 32 x 32 in shared memory; one thread per element of C.
 template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared_k(kbki_mm<T> io) {
-    __shared__ float a[32][33], b[32][33]; // 33: a tile is written across the grain without bank conflicts
+    __shared__ float a[32][33], b[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
     int64_t i0 = blockIdx.x / io.across * 32, j0 = blockIdx.x % io.across * 32;
-    // Threads run along whichever index is contiguous in memory.
+    // Coalescing: neighbouring threads load along the contiguous index.
     int ay = io.ak == 1 ? y : x, ax = io.ak == 1 ? x : y;
     int by = io.bn == 1 ? y : x, bx = io.bn == 1 ? x : y;
     float sum = 0;
@@ -9745,7 +9859,8 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
         a[ay][ax] = ina ? kbki_float(io.a[(i0 + ay) * io.am + (k0 + ax) * io.ak]) : 0.0f;
         b[by][bx] = inb ? kbki_float(io.b[(k0 + by) * io.bk + (j0 + bx) * io.bn]) : 0.0f;
         __syncthreads();
-        int depth = io.k - k0 < 32 ? (int)(io.k - k0) : 32; // padding times infinity would be NaN
+        // stops at K: a padding zero times infinity would be NaN
+        int depth = io.k - k0 < 32 ? (int)(io.k - k0) : 32;
         if (depth == 32) {
 #pragma unroll
             for (int k = 0; k < 32; k++) sum = fmaf(a[y][k], b[k][x], sum);
@@ -9758,8 +9873,8 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
 }
 
 #define KBKI_MM_BAND 16
-// Which tile a CTA takes: down a band of 16 rows of tiles first, so that CTAs that run together share
-// operands.
+// Tile of a CTA. Numbering runs down bands of 16 tile rows, so that CTAs resident together share operands in L2
+// (grouped ordering; CUTLASS calls it threadblock swizzle).
 template <class T>
 __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
@@ -9773,7 +9888,7 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Four neighbours in row i of an m x n matrix, as one access where rows allow it.
+// Writes four neighbours of row i of an m x n matrix; wide: with one 16-byte store.
 __device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
     if (i >= m) return;
@@ -9787,11 +9902,13 @@ __device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int6
     }
 }
 
+// Tile of 128 x 128 by 256 threads. Register blocking: a thread computes 8 x 8 elements.
 template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
-    __shared__ float a[8][129], b[8][129]; // odd: tiles are written without bank conflicts either way round
+    // odd pitch: tiles are written without bank conflicts in either direction
+    __shared__ float a[8][129], b[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    bool along_a = io.ak == 1, along_b = io.bk == 1; // threads run along whichever index is contiguous
+    bool along_a = io.ak == 1, along_b = io.bk == 1; // coalescing: threads run along the contiguous index
     float c[8][8] = {};
     io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
@@ -9805,7 +9922,7 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
         }
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 8; k++) { // past the end of K both factors are 0, never 0 times infinity
+        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
             float u[8], v[8];
 #pragma unroll
             for (int e = 0; e < 8; e++) u[e] = a[k][y + e], v[e] = b[k][x + e];
@@ -9821,11 +9938,12 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
                 io.c[(i0 + y + i) * io.n + j0 + x + j] = kbki_type<T>::from(c[i][j]);
 }
 
-/*  From here on tiles lie in shared memory as [k][i] and [k][j], 132 wide: what comes along k is transposed
-    on the way, and lands in 32 different banks. A thread's 8 x 8 results are four pieces of 4 x 4, 64 apart,
-    so that the 16-byte reads of neighbouring threads are neighbours. */
+/*  The f32 kernels below store tiles in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
+    operand is transposed by the store; the pitch sends the stores of a warp to 32 different banks. The 8 x 8
+    results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
+    adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-template <bool Along> // the lines of this operand run along k
+template <bool Along> // this operand is K-major
 __device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
                                                int64_t depth) {
     int64_t x = x0 + (Along ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
@@ -9842,7 +9960,7 @@ template <bool Along> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KB
         *reinterpret_cast<float4*>(&s[t / 32][t % 32 * 4]) = v;
     }
 }
-// One step of 8 along k.
+// Multiplies one tile of depth 8.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
     int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
@@ -9865,6 +9983,7 @@ __device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_
         kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
     }
 }
+// The same with 16-byte loads and stores.
 template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
     __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
@@ -9917,23 +10036,27 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
-                     by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
+  >>matmul_steps     Matrix product of 16-bit types: the first kernels with tensor cores (mma.sync), with TMA and
+                     with wgmma. Each adds one instruction and nothing else.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
-    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16, its operands by ldmatrix; tiles are
-               loaded number by number, as in rung 2
-               <- one instruction of a warp multiplies 16 x 16 by 16 x 8: 4096 FLOPs instead of 64; its 32
-               lanes hold the operands' parts in a fixed order, and ldmatrix brings them from shared memory
-    5 tmaload  the same, but one thread has the copy engine fetch both tiles, 64 deep, and all wait at a barrier
-               that counts the bytes
-               <- no thread computes addresses, looks for edges or moves numbers; but still nothing is fetched
-               while products are computed. A and B with lines that all start on 16 bytes only
-    6 warpgroup  the same tiles, multiplied by wgmma: four warps at a time, 64 x 128 x 16 by one instruction
-               <- no fragment passes through a register, and none is read once per warp that wants it
-    bound by   waiting: tiles are fetched, then multiplied, in turn; what else runs on the SM meanwhile are other
-               CTAs. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where fetching overlaps */
+    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads; tiles
+               are copied element by element, as in rung 2
+               <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The
+               32 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and
+               ldmatrix loads them in that order from shared memory
+    5 tmaload  the same, but one thread starts TMA copies of both tiles, 64 deep; all threads then wait on an
+               mbarrier that counts the arriving bytes
+               <- no thread computes addresses, checks edges or moves data. Loads and products still do not
+               overlap. A and B need rows that are 16-byte aligned
+    6 warpgroup  the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
+                 instruction
+               <- operands come straight from shared memory: no fragment passes through registers, and no warp
+               reads again what another warp has read
+    bound by   latency: each CTA loads a tile, waits, and multiplies; there is no pipeline. Only other CTAs on the
+               same SM hide the wait. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where loads
+               overlap with products */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
      1 naive       43.11 ms    0 %      -  one thread per element of C
      2 shared      22.10 ms    1 % 1.95 x  32 x 32 tiles in shared memory
@@ -9970,8 +10093,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory.
-// 40: a line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
+// Loads a tile of 128 rows of x by 32 of k, with zeros outside the tensor. Loads are coalesced for either layout.
+// Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -9982,7 +10105,7 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
         s[x][k] = in ? p[(x0 + x) * next_x + (k0 + k) * next_k] : kbki_type<T>::from(0.0f);
     }
 }
-// A warp's results: of each 16 x 8, lane l has columns 2 (l % 4) and one more of the rows l / 4 and l / 4 + 8.
+// Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
 template <class T>
 __device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float (*c)[4][4]) {
     int lane = threadIdx.x % 32;
@@ -9992,6 +10115,7 @@ __device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, 
         if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(c[e / 16][e / 4 % 4][e % 4]);
     }
 }
+// Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
 template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma_k(kbki_mm<T> io) {
     __shared__ __align__(16) T a[128][40], b[128][40]; // [i][k] and [j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
@@ -10005,10 +10129,12 @@ template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma
         for (int k = 0; k < 32; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) // 16 lines of 16 k: upper left, lower left, upper right, lower right
+            // 16 x 16 of A as four 8 x 8: upper left, lower left, upper right, lower right
+            for (int i = 0; i < 4; i++)
                 kbki_ldmatrix<false>(kbki_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) // two times 8 lines of 16 k: left, right, left, right
+            // 16 of n by 16 of k as four 8 x 8: left and right half of k, for two blocks of n
+            for (int j = 0; j < 2; j++)
                 kbki_ldmatrix<false>(kbki_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
 #pragma unroll
@@ -10030,9 +10156,9 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return kbki_launched();
 }
 
-/*  A tile of 128 by 64 k as tensor copies leave it (see kbki_map): where lines run along k, 128 lines of 64; else two
-    panels, each 64 lines, one per k, of 64 numbers. Lines have 128 bytes, 16-byte pack p of line l in place
-    p ^ l % 8. */
+/*  A tile of 128 by 64 k as TMA writes it, with the 128-byte swizzle (see kbki_map). K-major: 128 rows of 64.
+    Otherwise: two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is
+    stored in place p ^ row % 8, which avoids bank conflicts. */
 template <bool Along>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -10042,7 +10168,7 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
         for (int half = 0; half < 128; half += 64) kbki_tma_load<false>(tile + half * 128, map, full, x + half, k);
 #endif
 }
-// 16 of x by 16 of k, from such a tile. Second: whether registers 1 and 2 are swapped, as the second operand wants it.
+// A fragment, 16 of x by 16 of k. Second: for operand B, whose order swaps registers 1 and 2.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -10050,6 +10176,7 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
+// The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -10064,7 +10191,8 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            kbki_bar_expect(&full, sizeof a + sizeof b); // all of both, where the tensor ends as well: zeros arrive
+            // always full tiles: TMA writes zeros outside the tensor, and counts them
+            kbki_bar_expect(&full, sizeof a + sizeof b);
             kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
         }
         kbki_bar_wait(&full, k0 / 64 % 2);
@@ -10085,7 +10213,7 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
 #endif
 }
-// The arguments of a product on such tiles and the maps of its operands, or why it is not for TMA. K = 0: no maps.
+// Arguments and tensor maps of a product on such tiles, or why TMA cannot load the operands. K = 0: no maps.
 template <class T> struct kbki_step_maps {
     kbki_mm<T> io;
     kbki_map a, b;
@@ -10097,7 +10225,7 @@ template <class T> struct kbki_step_maps {
         if (why || ctas == 0 || io.k == 0) return why;
         if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
         if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
-            return "TMA wants A and B with lines that all start on 16 bytes: use warpmma";
+            return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
         why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &a)
                       : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &a);
         if (why) return why;
@@ -10116,9 +10244,10 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     });
 }
 
-/*  wgmma: four warps multiply together, both operands straight from shared memory; what it is told of them is an
-    address and a pattern (see kbki_wg_operand). It runs on its own: a fence orders it behind what the threads did with
-    its registers, a group ends what belongs together, and the results are there when the group is done. */
+/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor gives an operand's address
+    and layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
+    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers, commit_group
+    closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -10129,7 +10258,8 @@ __global__ void __launch_bounds__(128)
     int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    float d[2][64]; // two times 64 x 128; thread t of warp w has rows 16 w + t / 4 and 8 more, two columns of every 8
+    // two blocks of 64 x 128; thread t of warp w has rows 16 w + t / 4 and + 8, two columns of every 8
+    float d[2][64];
     u.set(a), v.set(b);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -10142,7 +10272,8 @@ __global__ void __launch_bounds__(128)
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
 #pragma unroll
-        for (int step = 0; step < 4; step++) // 16 of k each; the first product does not add, it sets
+        // 16 of k each; the first product overwrites the sums instead of adding
+        for (int step = 0; step < 4; step++)
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
@@ -10177,22 +10308,23 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; their card is in >>matmul_simt.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
-    number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
+/*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
+    Breadth by Depth elements, Depth along k. A K-major operand is copied element by element, which transposes it
+    and accepts any address. Any other is copied 16 bytes at a time if it is aligned (Wide), else 4. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
     static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
-    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // lines per pass
+    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
     static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
-    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
+    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
     const float *p, *base;
     int64_t ld;
-    int left, k, at; // of the tile's width from this thread's place on; that place
+    int left, k, at; // elements from this thread's place to the end of the tensor; its k; its offset in the tile
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
         int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
@@ -10200,17 +10332,17 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    __device__ __forceinline__ void next(uint32_t s,
-                                         int64_t depth) { // depth: what there is of K from here on
+    // depth: what is left of K
+    __device__ __forceinline__ void next(uint32_t s, int64_t depth) {
         const float* q = p;
         s += at * 4;
         if (whole && depth >= Depth) {
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
-            // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
-            // other.
+            // Flat: unrolled, the compiler issues both loops and predicates one of them off; FMAs then fill the
+            // gaps between copies. Not unrolled, this stays a branch. NN is faster unrolled, the other layouts are
+            // not.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -10222,6 +10354,7 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
+// cp.async pipeline of four stages: three tiles are in flight while one is multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -10239,10 +10372,11 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
+        // this tile has arrived for all threads; the previous tile has been read by all and may be overwritten
+        __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_ahead_close(); // counted even where empty, so that the same wait fits the last tiles
+        kbki_ahead_close(); // an empty group counts, too, so that the same wait is right for the last tiles
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
@@ -10250,18 +10384,19 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io, i0, j0, c);
 }
 
-// The CTA's tile, rows by columns, and its depth; the warp's tile; how many of a warp's lanes lie along M; stages of
-// the ring; CTAs per SM.
+// Configuration: tile of the CTA (M, N, K), tile of a warp, lanes of a warp along M, stages of the cp.async
+// pipeline, CTAs per SM (occupancy).
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
     static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
     static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
     static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4); // a's share; all
+    // floats of A's tile; of both
+    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4);
     static constexpr int bytes = Stages * stage * 4;
 };
-// A thread's numbers for one k: pieces of four, a warp's width apart.
+// Loads a thread's operand values for one k: vectors of four, spaced by the width of the warp.
 template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
 #pragma unroll
     for (int e = 0; e < Count; e += 4)
@@ -10279,6 +10414,7 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
+// cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K in grid.y.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10310,7 +10446,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
 #pragma unroll
         for (int k = 0; k < Plan::tile_k; k++) {
             constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // everyone has read all of this tile; the next has arrived
+            if (k == LastStep) { // all threads have read this tile, and the next has arrived
                 now = now + Plan::stage == end ? ring : now + Plan::stage;
                 kbki_ahead_wait<Plan::stages - 2>();
                 __syncthreads();
@@ -10331,7 +10467,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
-// The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
+// Adds the split-K slices in a fixed order: the same bits every time. Eight loads are in flight per thread.
 template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
@@ -10373,7 +10509,7 @@ template <bool AlongA, bool AlongB, bool Wide, class Plan>
 const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
     size_t bytes = Plan::bytes;
     const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
-    if (why || bytes == 0) return why ? why : "too little shared memory";
+    if (why || bytes == 0) return why ? why : "an SM has too little shared memory";
     dim3 grid((unsigned)ctas, (unsigned)splits);
     kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
     return kbki_launched();
@@ -10401,35 +10537,35 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
-                   compute capability 8.0 has.
+  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, for compute capability 8.0 and
+                   later.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
-    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one stage
-               <- 4096 FLOPs per instruction of a warp instead of 64, on operands of half the size; but the
-               tensor cores wait for every tile
-    8 mmapipe  cp.async ring of three tiles, fragments one step ahead, CTAs in bands; 128 x 256 tile, or
-               128 x 128 where tiles are few or K is short
-               <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
-               tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
-               start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
-               16 bytes sends the product to rung 7, which takes anything. A few tiles of a long K are cut into
-               pieces of K, added up in order (workspace: 4*M*N bytes per piece)
-    bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
-               wgmma does, because all operands pass through registers
+    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
+               <- 4096 FLOPs per warp instruction (an FMA: 64), on operands of half the size. The tensor cores wait
+               for every tile
+    8 mmapipe  cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
+               bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
+               <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
+               loop over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to
+               padded rows (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16
+               bytes selects rung 7, which accepts any. If there are few tiles and K is long, split-K is used. The
+               slices are added in order (workspace: 4*M*N bytes per slice)
+    bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
+               of wgmma, because all operands pass through registers
 
-    Both keep tiles in shared memory as they lie in memory, 64 deep in k: an operand whose lines run along k
-    as [x][64], the other as [64][x]; ldmatrix transposes the latter. 16-byte pack c of a line is stored in
-    place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
-    reads and what copies write. */
+    Both kernels keep the memory layout in shared memory. Tiles are 64 deep in k: [x][64] for a K-major operand,
+    else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is stored in place c ^ (row %
+    8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the copies have bank
+    conflicts. */
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MMA_DEPTH 64
-// Eight numbers of a line that may start anywhere: single ones until a 4-byte boundary, pairs, and a single
-// one. n: how many there are; the rest is 0.
+// Loads n elements of 16 bits (at most 8) from an address with any alignment, by aligned 4-byte loads if n is 8.
+// The rest is 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10449,34 +10585,35 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/*  A CTA's way through one operand, tile after tile: Breadth by 64, the latter along k. Thread t carries pack t %
-    packs of some lines. Along: the lines run along k. */
+/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements, 64 along k.
+    Thread t carries the 16-byte vector t % packs of some rows. Along: the operand is K-major. */
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
-    static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // per line
+    static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
                          passes = lines / per_pass;
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
-    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's lines share their swizzle");
+    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's rows have the same swizzle");
     const T *p, *base;
-    int64_t jump, turn; // from pass to pass, and after the last one
-    int left, k, at;    // of the width from this thread's place on; its k; its byte in the tile
-    bool whole;         // the tile's width is in the tensor
+    int64_t jump, turn; // distance from pass to pass, and after the last one
+    // elements from this thread's place to the end of the tensor; its k; its byte offset in the tile
+    int left, k, at;
+    bool whole;         // the tile's whole width is inside the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
         int t = threadIdx.x, row = t / packs, pack = t % packs, x = Along ? row : pack * 8;
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
         k = Along ? pack * 8 : row;
         p = tensor + (Along ? (x0 + x) * ld + k : k * ld + x0 + x);
-        asm volatile("" : "+l"(jump)); // keeps it in registers: the compiler would fetch ld each time
+        asm volatile("" : "+l"(jump)); // keeps jump in registers; the compiler would load ld each time
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // How many of the eight numbers of pass i are in the tensor; at most 0: none.
+    // How many of the eight elements of pass i are inside the tensor; 0 or less: none.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
-        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // along k, from here
+        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // left along k, from here
         return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
-    // A quarter of a tile that is in the tensor altogether; and of any other. Lines on 16-byte boundaries are
-    // whole packs: all of a pack is there, or nothing.
+    // Copy a quarter of a tile: inside(), if the whole tile is inside the tensor; edge(), otherwise. Rows are
+    // aligned to 16 bytes, so a vector is either inside the tensor or outside.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
@@ -10484,14 +10621,15 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
-#pragma unroll 1 // a loop stays a branch; unrolled, it would be issued with the other and switched off
+// not unrolled, so that it stays a branch; unrolled, it would be issued with the other loop, predicated off
+#pragma unroll 1
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
             kbki_ahead_copy_if<16>(s + i * per_pass * packs * 16, in ? p : base, in);
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // The same through registers; Wide as above, or lines that start anywhere.
+    // Copies a tile through registers. Wide: 16-byte loads; otherwise any alignment is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -10506,7 +10644,7 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
 };
 template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
-// A quarter of both tiles; Sure: they are in the tensors altogether.
+// Copies a quarter of both tiles. Sure: both tiles are known to be inside their tensors.
 template <bool Sure, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
     if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
@@ -10515,13 +10653,13 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
         a.edge(s, quarter, depth), b.edge(s + FeedA::bytes, quarter, depth);
 }
 
-/*  A lane's addresses in a tile, for the fragments of 16 numbers of x and 16 of k. First: lanes 8 to 15 point
-    to the next eight lines and lanes 16 to 31 to the next pack, else the other way about; which of the two
-    gives the registers the order that mma.sync wants depends on the operand and on how its lines run. */
+/*  The addresses at which a lane reads the fragments of 16 of x by 16 of k. First: lanes 8 to 15 read the next
+    eight rows and lanes 16 to 31 the next vector; otherwise the reverse. The registers must be in the order of
+    mma.sync; which choice gives that order depends on the operand and on its layout. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
-    uint32_t at[4]; // of steps 0 to 3, or of i = 0 to 3 where lines run across k; the rest is constant
-    // x: where this warp begins in the tile, a multiple of 64.
+    uint32_t at[4]; // for steps 0 to 3 along k if K-major, else for i = 0 to 3; all other offsets are constants
+    // x: the first row or column of this warp in the tile, a multiple of 64.
     __device__ __forceinline__ void set(uint32_t tile, int x) {
         int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
         int row = lane % 8 + (First ? low : high) * 8, pack = First ? high : low;
@@ -10533,17 +10671,17 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] += bytes;
     }
-    // Numbers 16 i.. of x, 16 step.. of k.
+    // Loads the fragment of 16 of x from 16 i, and 16 of k from 16 step.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// The products of 16 rows of a warp's 64 x 64 with one step of 16 along k.
+// Multiplies 16 rows of a warp's 64 x 64 by one step of 16 along k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
 }
-// Four neighbouring lanes q hold four words each, of columns 0 to 3; lane q gets column q of all four.
+// Transposes 4 x 4 words over four neighbouring lanes: lane q gets word q of all four.
 __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
     uint32_t a = __shfl_xor_sync(~0u, odd ? w[0] : w[1], 1), b = __shfl_xor_sync(~0u, odd ? w[2] : w[3], 1);
@@ -10551,8 +10689,8 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     a = __shfl_xor_sync(~0u, high ? w0 : w2, 2), b = __shfl_xor_sync(~0u, high ? w1 : w3, 2);
     return high ? make_uint4(a, b, w2, w3) : make_uint4(w0, w1, a, b);
 }
-// A thread's results are pairs of neighbours, in rows lane / 4 and 8 more of every 16. Stored as 16 bytes
-// where the rows of C allow it.
+// Epilogue: stores a warp's 64 x 64 sums. A thread holds pairs of neighbours in rows lane / 4 and + 8 of every 16.
+// With aligned rows of C, four lanes exchange words and store 16 bytes each.
 template <class T>
 __device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
     bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
@@ -10581,7 +10719,7 @@ __device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0
     }
 }
 
-// The same of a piece of K, in f32, to where the pieces are added up.
+// Epilogue of split-K: stores the sums of a slice in f32; kbki_mm_sum_k adds the slices.
 template <class T>
 __device__ __forceinline__ void kbki_mma_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
 #pragma unroll
@@ -10603,6 +10741,7 @@ __device__ __forceinline__ void kbki_mma_leave(const kbki_mm<T>& io, int64_t i0,
     }
 }
 
+// One swizzled buffer per operand: load through registers, synchronise, multiply by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10635,7 +10774,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     kbki_mma_finish(io, i0 + warp / 2 * 64, j0 + warp % 2 * 64, c);
 }
 
-// Starts on all tiles of the ring but the last; of that a quarter, since the loop is always one ahead.
+// Prologue of the pipeline: starts the loads of all stages but one, and a quarter of that one.
 template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
@@ -10649,19 +10788,20 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
 template <class T>
 __device__ __forceinline__ void kbki_mma_out(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
     if (io.part)
-        kbki_follow_me(), kbki_mma_leave(io, i0, j0, c); // kbki_mm_sum_k comes
+        kbki_follow_me(), kbki_mma_leave(io, i0, j0, c); // then kbki_mm_sum_k
     else
         kbki_mma_finish(io, i0, j0, c);
 }
-// A CTA's product of a batch, or its piece of K.
+// Selects a CTA's product of the batch and its slice of K.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
+// cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K in grid.y.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
-    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // two rows of TileN / 64 warps: TileN threads
+    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
     typedef kbki_mma_feed<T, AlongB, TileN, TileN> FeedB;
     constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16, LastStep = Steps - 1;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10683,12 +10823,12 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // from the tile on that is being fetched
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // what is left of K, from the tile that is being loaded
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
             int more = (step + 1) % Steps;
-            if (step == LastStep) { // everyone has read all of this tile; the next has arrived
+            if (step == LastStep) { // all threads have read this tile, and the next has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
@@ -10697,7 +10837,8 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 __syncthreads();
             }
 #pragma unroll
-            for (int i = 0; i < 4; i++) { // reads and copies among the products, so that no queue fills up
+            // fragment loads and copies are spread over the products, so that no queue fills up
+            for (int i = 0; i < 4; i++) {
                 la.read(i, more, a[more % 2][i]), lb.read(i, more, b[more % 2][i]);
                 kbki_mma_fma<T>(a[step % 2][i], b[step % 2], c[i]);
                 if (i == 1) kbki_mma_part<sure.yes>(fa, fb, then, more, depth);
@@ -10733,8 +10874,8 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
         });
     });
 }
-#define KBKI_MMA_FEW 120 // CTAs: nearly one for each multiprocessor of a large device
-// Lines of any length, copied to ones that start on 16 bytes; zeros up to there. A warp takes a line.
+#define KBKI_MMA_FEW 120 // CTAs: nearly one per SM of a large GPU
+// Copies rows of any length to rows that are padded to 16 bytes, with zeros. One warp per row.
 template <class T>
 __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
@@ -10744,7 +10885,7 @@ __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, in
         *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
     }
 }
-// Moves an operand of `batch` products to `room` and makes io's view of it (p, ld, stride) that of the copy.
+// Copies an operand of `batch` products to `room`; p, ld, stride and room are changed to use the copy.
 template <class T>
 const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
     int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
@@ -10754,9 +10895,9 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
-// Whether its lines start on 16 bytes, or do so once they are copied.
+// Whether rows are 16-byte aligned, or will be after the copy.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Of both operands, where it takes copies; they take a's workspace, which is what is left of it afterwards.
+// Aligns both operands if they need it. The copies are taken off the front of a's workspace.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -10775,7 +10916,7 @@ const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, in
         size_t bytes = Stages * (128 + TileN) * KBKI_MMA_DEPTH * 2;
         const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages>, &bytes);
         if (why) return why;
-        if (bytes == 0) // an SM without that much
+        if (bytes == 0) // the SM has less shared memory than that
             return TileN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, splits, st) : kbki_mma<T>(a, batch, st);
         why = kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             grid.y = (unsigned)splits;
@@ -10800,7 +10941,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // The wide tile needs half the copies per product, but enough tiles and enough of K to be worth filling.
+    // The 256-wide tile halves the traffic of A, but pays off only with enough tiles and a long K.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10811,10 +10952,11 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_results     Where the sums of wgmma go: from registers to memory, straight or by tensor copies.
+  >>matmul_results     Epilogues of wgmma: sums go from registers to memory, directly or through shared memory by
+                       TMA.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
+// Epilogue: stores 64 rows from registers, as 16-byte vectors if rows of C are aligned. (i0, j0): first element.
 template <class T, int TileN>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
@@ -10844,8 +10986,8 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
         }
     }
 }
-/*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
-    what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
+/*  Epilogue of split-K: stores partial sums in f32. Sums are kept tile by tile in the order of the
+    registers, so that stores are coalesced; kbki_wg_sum_k knows which element of C each one is. */
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int64_t room, const float* d) {
     if (i0 >= io.m) return;
@@ -10854,7 +10996,7 @@ __device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int64
     for (int x = 0; x < Plan::tile_n / 8; x++)
         to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
 }
-// The same where C is of f32; Turned: where rows of the product are columns of C.
+// Epilogue for C in f32. Turned: C is the transpose of the product.
 template <class T, int TileN, bool Turned>
 __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
                                               const float* d) {
@@ -10881,14 +11023,14 @@ __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, 
         }
     }
 }
-// 64 rows by 128 bytes of results to shared memory, with the swizzle that a tensor copy takes out again. Turned: each
-// column is a line.
+// Writes 64 rows by 128 bytes of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA
+// store undoes. Turned: transposed, each column becomes a row.
 template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
     int line = Turned ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
     int pack = Turned ? warp * 2 + lane / 8 % 2 : lane / 16;
 #pragma unroll
-    for (int x = 0; x < 8; x += 2) { // packs of eight columns
+    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
         uint32_t w[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
@@ -10898,8 +11040,8 @@ template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(ch
             kbki_stmatrix(kbki_shared(to + line * 128 + ((x + pack) ^ line % 8) * 16), w);
     }
 }
-/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of
-    the others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
+/*  The same for f32: 64 rows by 32 columns. Turned: each column becomes two rows of 32 elements, 4096 bytes apart.
+    To avoid bank conflicts, lanes with odd rows write their columns in another order. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10919,16 +11061,18 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
         }
     }
 }
-/*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
-    warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
-    The copies are not waited for. Where columns do not come out even, some are stored twice. Turned: rows of the
-    product are columns of C, and of f32 a buffer is two boxes. */
+/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of the
+    warpgroup (double buffering). A buffer is free when the store before the previous one has read it; the thread
+    that started that store waits for it (cp.async.bulk.wait_group.read). The stores are asynchronous. If the width
+    is no multiple of 128 bytes, some columns are stored twice. Turned: C is the transpose; in f32 a buffer then
+    has two boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
     constexpr bool Two = Turned && sizeof(T) == 4;
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    constexpr bool Odd = Many * Plan::blocks % 2; // the tile before ended with the buffer that this one begins with
+    // the previous tile ended with the buffer that this tile starts with
+    constexpr bool Odd = Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int i = 0; i < Many; i++) {
@@ -10950,84 +11094,91 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
-                      9 to 14 of matmul.
+  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: kernels of rungs 9 to 14
+                      of matmul. Warp specialization, persistent kernel, cluster multicast, ping-pong schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    9 wgmma      128 x 128 tile, 64 deep, two buffers; one thread starts the copies, four warps multiply what has
-                 arrived and then wait for one another
-                 <- operands go from shared memory into the tensor cores, through no register and by one
-                 instruction for 64 x 128 x 16; addresses, edges and swizzle are the copy engine's work
-    10 ws        a thread of other warps keeps a ring of four stages full; barriers say which are full, which empty
-                 <- nobody who multiplies waits for anything but data, and the next 16 products are in the queue
-                 when the last are done
-    11 coop      128 x 256 tile, a warpgroup for each half of its rows, registers taken from the one that loads
-                 <- 128 x 256 needs three quarters of the shared memory traffic that 128 x 128 needs per FLOP
-    12 persist   one CTA per SM, which goes through the tiles in bands of 16 rows of them
-                 <- the ring stays full from tile to tile while results are written; a band's operands stay in L2
-    13 multicast pairs of CTAs, one below the other: each loads half of a tile of B, for both
-                 <- two thirds of the traffic between L2 and shared memory
-    14 tma       results go to shared memory, 64 columns at a time, and from there by tensor copies
-                 <- whole lines are written, nobody waits for them, and the next tile is multiplied meanwhile
+    The rungs use the techniques of CUTLASS's Hopper kernels: TMA pipeline, warp specialization, persistent and
+    cooperative schedules.
+    9 wgmma      128 x 128 tile, 64 deep, double buffering; one thread starts the TMA loads, a warpgroup multiplies
+                 the tile that has arrived, and then all threads synchronise
+                 <- operands go from shared memory to the tensor cores without registers, 64 x 128 x 16 per
+                 instruction; TMA computes addresses, handles edges and applies the swizzle
+    10 ws        warp specialization: one producer thread, in a warpgroup of its own, keeps a pipeline of four
+                 stages full. Two mbarriers per stage tell that it is full, and that it is empty
+                 <- the consumer waits for data only, and the next products are queued before the last have
+                 finished
+    11 coop      128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the
+                 producer gives registers to the consumers (setmaxnreg)
+                 <- per FLOP, a 128 x 256 tile needs three quarters of the shared memory traffic of 128 x 128
+    12 persist   persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
+                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
+    13 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
+                 <- two thirds of the traffic from L2 to shared memory
+    14 tma       the epilogue writes 64 columns at a time to shared memory, and TMA stores them
+                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
     15           >>matmul_select
-    bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power that they draw
+    bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power limit
 
-    9 to 14 take A and B of any size whose lines all start on 16 bytes, which is what tensor copies can do, and refuse
-    others; C may lie anywhere (14 writes it as 13 does where its lines do not start on 16 bytes). Edges are
-    multiplied as zeros. */
-#define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
-#define KBKI_WG_RUN 4        // stages that a piece of K takes together
-#define KBKI_TT (KBK_TN + 1) // A across k and B along it: C' = B' A', so that rows of the product are columns of C
+    9 to 14 take A and B of any size if every row is 16-byte aligned, because TMA requires that. They return an
+    error otherwise. C may have any alignment: if rows of C are not 16-byte aligned, 14 runs as 13. Edges of tiles
+    are multiplied as zeros. */
+#define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
+#define KBKI_WG_RUN 4        // stages in a row that one slice of K takes
+// A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
+#define KBKI_TT (KBK_TN + 1)
 #ifdef __CUDACC__
 
-/*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
-    Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA; Turns: a tile belongs
-    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Panels: of
-    64 columns, that are fetched of a B across k, where TileN is no whole ones. */
+/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 or 2. Stages: of the TMA
+    pipeline, each 128 bytes deep in k. Pair: 2 for clusters of two CTAs, one above the other, that share B; else
+    1. Store: the epilogue stores C by TMA. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer
+    warpgroup, and one warpgroup runs its epilogue while the other multiplies. Split: can split K. Panels: panels
+    of 64 columns to load if B is not K-major and TileN is no multiple of 64. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
           int Panels = 0>
 struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
-    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // of B, that are fetched
+    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // columns of B that are loaded
     static constexpr bool store = Store, turns = Turns, split = Split;
-    static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
-    static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
-    static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
+    static constexpr int workers = Turns ? 1 : Groups;  // warpgroups that share a tile
+    static constexpr int blocks = TileM / 64 / workers; // blocks of 64 rows per warpgroup
+    static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
     static constexpr int staging = Store ? 2 * 64 * 128 : 0;                     // per warpgroup
-    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
-    static constexpr int keep = 232, spare = 40; // registers: 128 * (40 + 2 * 232) of 65536
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: for alignment
+    // registers per thread of consumers and producer: 128 * (40 + 2 * 232) of 65536
+    static constexpr int keep = 232, spare = 40;
 };
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
-template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // of a stage
-// Lines of a box of B: its share of the tile's columns, or of 64 k where these are no whole panels.
+template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // elements of k per stage
+// Rows of a TMA box of B: a CTA's share of the tile's columns, or of 64 k if the columns are no whole panels.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                                  ? Plan::columns / Plan::pair
                              : Plan::columns / Plan::pair % 64 != 0 ? 64 / Plan::pair
                                                                     : 64;
-// The tile that CTA `rank` of a pair, or of none, has of unit number `index`: down bands of 16 rows of tiles.
+// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
 template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
     int band = index / (most * across), in = index - band * (most * across);
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-// Units of a layer that is in pieces, or of any.
+// Work units of one layer (product or slice) of the part that is split.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_cuts(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across - io.whole;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
-// A unit of work is a tile: of one product of a batch, or of one piece of K. In pairs of CTAs it is two tiles.
+// A work unit is one tile of a product of the batch or of a slice of K; two tiles for a cluster of two CTAs.
 struct kbki_wg_place {
-    int i0, j0, layer; // where it begins; which product, or which piece
-    int room;          // number of a piece's room for results; -1: it is no piece
+    int i0, j0, layer; // first row and column; the product or the slice
+    int room;          // index of the partial tile in the workspace; -1: not split
 };
-// Unit number `index`: those that are not in pieces, then one layer after the other.
+// Work unit `index`: first the tiles that are not split, then one layer after the other.
 template <class Plan, class T>
 __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int index, int rank) {
     int down = ((int)io.down + Plan::pair - 1) / Plan::pair, whole = Plan::split ? (int)io.whole : 0;
@@ -11044,8 +11195,8 @@ template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(cons
     int whole = Plan::split ? (int)io.whole : 0, down = ((int)io.down + Plan::pair - 1) / Plan::pair;
     return whole + (down * (int)io.across - whole) * (int)io.layers;
 }
-/*  How many stages such a unit takes, and where along K stage i of them is. Pieces take KBKI_WG_RUN stages each in
-    turn, so that all of them together read lines of memory from one end to the other. */
+/*  The number of stages of a work unit, and the position of its stage i along K. Slices take KBKI_WG_RUN stages
+    each in turn; CTAs that run at the same time therefore read neighbouring parts of the same rows. */
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, kbki_wg_place at) {
     int all = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
     if (!Plan::split || at.room < 0) return all;
@@ -11057,9 +11208,9 @@ __device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, kbki_wg_place
     if (!Plan::split || at.room < 0) return i * kbki_wg_k<T>;
     return ((i / KBKI_WG_RUN * (int)io.layers + at.layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
 }
-/*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair: lines
-    along k, whole panels, or, where these do not come out even, some k of each. Full boxes arrive, whatever of them is
-    in the tensor, and B's other share comes from the other CTA. */
+/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. The share is
+    multicast to the cluster; the other CTA loads the other half. The share has rows of a K-major B, whole panels,
+    or some k of each panel. TMA always delivers full boxes, with zeros outside the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -11087,8 +11238,8 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
-/*  A warpgroup's way through the stages; its products of one of them are one group, which the tensor cores work
-    through on their own. */
+/*  A consumer warpgroup's operands. multiply() queues the products of one stage as one wgmma group, which the
+    tensor cores execute asynchronously. */
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
@@ -11107,7 +11258,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Those of one block of 64 rows alone, and not added to anything.
+    // The products of one block of 64 rows; overwrites the sums instead of adding.
     __device__ __forceinline__ void start(int slot, int block, float* sum) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
         kbki_wg_fence();
@@ -11118,7 +11269,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// What a CTA's two sides share. Each: so many threads tell together that they are done with a slot.
+// The TMA pipeline, shared by producer and consumers. Each: threads of which one arrives at an empty barrier.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -11132,17 +11283,17 @@ template <class Plan, int Each = 128> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // A warpgroup, or a warp, is done with a slot; every CTA that may write to it has to know.
+    // A warpgroup (or warp) has finished with a slot: tells every CTA that writes to it, by a remote arrive.
     __device__ __forceinline__ void release(int which) const {
         unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
-// Of operands that threads read, each warp tells for itself.
+// If threads read an operand (not wgmma), each warp arrives for itself.
 template <class T, class Plan, bool AlongA>
 using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
-// One thread: fills the ring, unit after unit.
+// The producer, one thread: fills the pipeline, work unit after work unit.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank) {
@@ -11158,18 +11309,19 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
             ring.next();
         }
     }
-    if (Plan::pair > 1) // nobody leaves while the other may still arrive at its barriers
+    if (Plan::pair > 1) // a CTA must not exit while the other may still arrive at its barriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
 template <int Count>
-__device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // what has just been waited for
+__device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // after the wait for sum
     kbki_wg_hold<Count>(sum);
 #pragma unroll
     for (int i = 0; i < Count; i++) d[i] += sum[i];
 }
-/*  A warpgroup's part of a unit of e4m3. The tensor cores add products up in fewer bits than f32 has: sums of a stage,
-    which is 128 of k, are promoted, that is added to d by the threads. Where d leaves room for the sums of two stages,
-    the one is added up under the other's products; else only the other warpgroup's products hide that. */
+/*  A consumer's share of a unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits than f32 has. The
+    sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI 2024, "DeepSeek-V3",
+    section 3.3.2). If registers allow two sets of sums, one set is added while the other is computed. Otherwise
+    only the products of the other warpgroup hide the additions. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
@@ -11178,7 +11330,7 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    if (Plan::blocks > 1 || depth % 2) { // stages that are by themselves: each, or an odd one
+    if (Plan::blocks > 1 || depth % 2) { // a stage at a time: all of them, or the odd one
 #pragma unroll 1
         do {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
@@ -11211,13 +11363,13 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// What a warpgroup has of a unit, to where it belongs.
+// The epilogue of a work unit.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging,
                                             kbki_wg_place at, int group, float (*d)[Plan::tile_n / 2]) {
     const bool piece = Plan::split && at.room >= 0;
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
-    if (piece) kbki_follow_me(); // kbki_wg_sum_k comes
+    if (piece) kbki_follow_me(); // kbki_wg_sum_k follows
     if constexpr (sizeof(T) == 1)
         if (!piece) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
 #pragma unroll
@@ -11235,17 +11387,17 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
             kbki_wg_finish<T, Plan::tile_n>(io, i0, at.j0, d[block], at.layer);
     }
 }
-/*  A warpgroup: multiplies what is in the ring. The group of products before the last is done when the last is queued
-    behind it, and frees its slot. In turns, each takes every other unit, and begins when the last products of the unit
-    before are in the queue: a barrier of the ring tells only odd phases from even ones, and may be two behind before.
-    The barrier of a warpgroup's turn is number 3 or 4. */
+/*  A consumer warpgroup: multiplies the stages of the pipeline. When the products of a stage are queued, those of
+    the previous stage have finished, and its slot is released. Ping-pong schedule: each consumer takes every other
+    unit and starts when the other has queued its last products; the named barriers 3 and 4 hand over. The order
+    matters: an mbarrier tells odd phases from even ones only, so a consumer must not be two phases behind. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank,
                                                 int group) {
-    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // by threads
+    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // operand A goes through registers
     int units = kbki_wg_units<Plan>(io);
-    int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of a unit of the other's
+    int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of the other consumer's unit
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
@@ -11256,7 +11408,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
         int depth = kbki_wg_depth<Plan>(io, at);
         if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
-            static_assert(!Plan::turns, "nobody says when the last products are in the queue");
+            static_assert(!Plan::turns, "the promoted sums do not signal when their last products are queued");
             kbki_wg_promoted(factors, ring, depth, d);
         } else {
             int before = 0;
@@ -11265,7 +11417,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
                 kbki_bar_wait(ring.full + ring.slot, ring.parity);
                 factors.multiply(ring.slot, i, d);
                 kbki_wg_wait<Fed ? 0 : 1>();
-                if constexpr (Fed) // what threads have read, copies are to write to
+                if constexpr (Fed) // before TMA overwrites what the threads have read
                     kbki_bulk_fence(), __syncwarp(), ring.release(ring.slot);
                 else if (i)
                     ring.release(before);
@@ -11278,10 +11430,12 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
         if (Plan::turns) ring.skip(other);
         kbki_wg_out<T, Plan, Turned>(maps, io, staging, at, group, d);
     }
-    if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory goes with the CTA
+    // the CTA's shared memory must outlive the stores
+    if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Double buffering by TMA: one tile is loaded while the other is multiplied by wgmma.
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11319,6 +11473,7 @@ __global__ void __launch_bounds__(128)
     }
 #endif
 }
+// Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11326,11 +11481,12 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
-    // sums of up to 64 x 128 fit into the registers that a thread has at first
+    // up to 64 x 128 sums fit into the registers that a thread has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0,
-        group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
+        // the shuffle tells the compiler that the value is the same in the whole warp
+        group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     int first = (int)blockIdx.x / Plan::pair, jump = (int)gridDim.x / Plan::pair;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
@@ -11340,7 +11496,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
-    else if (group < 0) // who loads waits for nobody
+    else if (group < 0) // the producer does not wait
         kbki_barrier_arrive<Plan::threads>(5);
     else
         kbki_barrier<Plan::threads>(5);
@@ -11357,11 +11513,11 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_wgmma     Matrix product through wgmma: maps and launches, and rungs 9 to 14 of matmul.
+  >>matmul_wgmma     Matrix product with wgmma: tensor maps and launches, and rungs 9 to 14 of matmul.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// How many CTAs of a kernel, in pairs, the device holds at once.
+// The number of CTAs of a kernel, in clusters of Plan::pair, that the device holds at once.
 template <class Plan, class Kernel>
 const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int64_t* ctas) {
     int n = 0;
@@ -11371,7 +11527,7 @@ const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int6
     *ctas = (int64_t)n * Plan::pair;
     return NULL;
 }
-// Stay: no more CTAs than the device holds, which go on from unit to unit.
+// stay: persistent kernel, no more CTAs than the device holds; each loops over work units.
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg_maps& maps, const kbki_mm<T>& io,
                            kbk_stream st) {
@@ -11387,11 +11543,12 @@ const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     if (stay && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
     cfg.gridDim = dim3((unsigned)(ctas < most ? ctas : most));
-    cfg.numAttrs = Plan::pair > 1; // a cluster of one is slower than none: 1024 cubed takes 6.4 us instead of 5.2
+    // no cluster attribute for 1: it is slower; 1024 cubed takes 6.4 us instead of 5.2
+    cfg.numAttrs = Plan::pair > 1;
     cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// The maps of `batch` products, or why they are not for TMA.
+// The tensor maps of `batch` products, or why TMA cannot load the operands.
 template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
@@ -11407,12 +11564,12 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// K is cut into so many pieces, but of the first units, which are whole.
+// Split-K: the number of slices, and the number of first units that are not split.
 struct kbki_wg_split {
     int64_t pieces, whole;
     kbki_wg_split(int64_t many, int64_t first = 0) : pieces(many), whole(first) {}
 };
-// Where K is cut into pieces: how many, and their room.
+// Prepares split-K: the number of slices and their place in the workspace.
 template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, kbki_wg_split by, kbki_mm<T>* io) {
     int64_t most = kbki_ceil(io->k, KBKI_WG_RUN * kbki_wg_k<T>);
     io->part = (float*)((char*)a->workspace + KBK_TICKETS), io->layers = by.pieces < most ? by.pieces : most;
@@ -11420,8 +11577,9 @@ template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, kbki_w
     int64_t rooms = by.pieces * kbki_wg_cuts(*io, Plan::pair) * Plan::pair;
     return kbki_check_workspace(a, KBK_TICKETS + (size_t)(rooms * Plan::tile_m * Plan::tile_n) * sizeof(float));
 }
-/*  The pieces of K, added in an order that depends on nothing but their number. Warps share the pieces of 32 times four
-    results, which neighbours of the kernel before have left side by side: rows 0 and 8 of two columns. */
+/*  Adds the split-K slices in an order that depends on their number only, so the result is reproducible. Warps
+    share the slices. A lane adds four results that one thread of the product stored together: rows 0 and 8 of two
+    columns. */
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int pair, int warps, bool turned) {
@@ -11437,7 +11595,7 @@ __global__ void __launch_bounds__(256)
     float4 sum = make_float4(0, 0, 0, 0);
     auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
     kbki_follow_wait();
-    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // of a block that has been written
+    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // in a block that was written
     for (int left = (int)io.layers - first; there && left > 0; left -= 8 * warps, p += 8 * warps * all) {
         float4 v[8];
 #pragma unroll
@@ -11463,7 +11621,7 @@ template <class T, class Plan> const char* kbki_wg_sum(const kbki_mm<T>& io, boo
     return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, Plan::pair,
                        warps, turned);
 }
-// Everything but the kernel, which `run` launches. Of one product K can be cut into pieces.
+// Checks, tensor maps and split-K of a product; `run` launches the kernel. K is split for single products only.
 template <class T, class Plan, class Run>
 const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbki_wg_split by, kbk_stream st,
                             Run run) {
@@ -11489,7 +11647,7 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbk
         why = turned                  ? run(kbki_lines<false, true>(), maps, io)
               : a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io)
                                       : KBKI_TEXT_TMA;
-    else // wgmma takes nothing else
+    else // wgmma needs both 8-bit operands K-major
         why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
     if constexpr (Plan::split) return why || by.pieces == 1 ? why : kbki_wg_sum<T, Plan>(io, turned, st);
     return why;
@@ -11520,7 +11678,7 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     });
 }
 typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;                 // rungs 11 and 12
-typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and pieces of K
+typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and split-K
 typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;                 // 14
 typedef kbki_wg_plan<128, 128, 1, 4, 1, false> kbki_wg_four;                // 10
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
@@ -11531,7 +11689,7 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
 }
 KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
 KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
-// Whether lines of C are for TMA.
+// Whether TMA can store rows of C.
 template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
@@ -11541,17 +11699,19 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_thin     Matrix product of up to 16 rows, which is as fast as the other matrix is read.
+  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the bandwidth that reads the other
+                    matrix.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
-    memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
-    are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K and are added up in order. */
-template <class T, int Tiles> // of 8 columns a warp
+/*  Up to 16 rows times a K-major matrix. The matrix is read once, which takes nearly all of the time. Both
+    operands are loaded from memory straight into the registers of mma.sync, 16 bytes per thread. This permutes k:
+    what mma.sync takes for numbers 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A and B are permuted
+    alike, so the sums are the same. Eight warps share K, and their sums are added in order. */
+template <class T, int Tiles> // Tiles: of 8 columns, per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // 64 of K, or as many as are left, of each thread from its own on; ia and ib are where its lines are
+    // Loads 64 of K (or `left`) from this thread's position on; ia and ib: offsets of its rows.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11585,6 +11745,7 @@ struct kbki_mm_thin_step {
         }
     }
 };
+// Two groups of eight warps: each group has its own columns, and its warps share K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -11593,7 +11754,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
     unsigned ia[2], ib[Tiles];
     float d[Tiles][4] = {};
-    kbki_mm_thin_step<T, Tiles> step[2]; // one under way while the other is multiplied
+    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is in flight while the other is multiplied
     auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
         if (k + 64 <= depth)
             of.template load<true>(io.a, io.b, ia, ib, 0);
@@ -11630,14 +11791,14 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
-    Ctas CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A,
-    and what comes of it are columns of C. A stage is Wide times 64 of k. Where that is more than one, a copy is of 8
-    columns and all of the stage's k, so that what lies near each other in memory is asked for together. */
+/*  For a larger matrix, TMA keeps more loads in flight: Ctas CTAs per SM take blocks of 64 columns in turn
+    (persistent kernel with one producer warp). wgmma needs 64 rows in its first operand. The large matrix is
+    therefore that operand, and the result is C'. A stage has Wide times 64 of k. If Wide is more than 1, a copy
+    takes 8 columns and all k of the stage, so that neighbouring memory is requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
-                         group = Wide * 1024; // of a copy; bytes of 8 columns, or rows of A
+                         group = Wide * 1024; // columns per TMA copy; bytes of 8 columns of B, or 8 rows of A
     static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11701,6 +11862,7 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
     }
 }
 #endif
+// Warp 4 is the TMA producer; warps 0 to 3 are a consumer warpgroup.
 template <class T, class Plan>
 __global__ void __launch_bounds__(160, Plan::ctas)
     kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11718,7 +11880,8 @@ __global__ void __launch_bounds__(160, Plan::ctas)
     if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
 #endif
 }
-// Lines of k, or, where a copy has more than 64 of k, those as a third dimension: K is a multiple of 64 then.
+// Maps rows along k. If a copy takes more than 64 of k, blocks of 64 are a third dimension; K is then a multiple
+// of 64.
 template <class Plan, class T>
 const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
     if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
@@ -11742,7 +11905,7 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
-    bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
+    bool narrow = a->s.cols < 48 * sms; // 32 instead of 64 columns per CTA, so that every SM has work
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
         return a->s.cols <= 64 * sms && a->s.depth % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
                                                              : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
@@ -11757,23 +11920,25 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
+  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 15 and 16 of matmul, rung 3
+                      of bmm.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    tiles of 14, or of 128 x 192 in such pairs; of 128 x 128 or 128 x 192 that two warpgroups take in
-                 turns, so that one is stored while the next is multiplied, by CTAs that wait for no other; of 144 or
-                 208 columns (NT, and NN as C' = B' A') or 160 (TN) where others leave more multiprocessors idle in the
-                 last round; smaller ones where these are too few to fill the device; K in pieces, added up in order by
-                 a second kernel, where even those are few, or of the tiles of a last round that has few (workspace: 4
-                 bytes per result of such a tile and piece); for up to 16 rows in NT a kernel without
-                 tiles, or one whose tiles are of C'; lines that do not start on 16 bytes are copied
-                 (workspace: as for 8)
-    bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
+    15 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
+                 128 x 256 tiles as in 14, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
+                 ping-pong schedule, without clusters; 144 or 208 columns (NT, and NN as C' = B' A') or 160 (TN),
+                 if other widths leave more SMs idle in the last wave (wave quantization); smaller tiles, if large
+                 ones do not fill the GPU. Split-K, if even those are few, or for the tiles of a nearly empty last
+                 wave; a second kernel adds the slices in order (workspace: 4 bytes per result and slice of a split
+                 tile). Splitting only the last wave serves the purpose of stream-K (Osama et al. 2023), but each
+                 tile has equal slices. Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
+                 copied first (workspace: as for 8)
+    bound by     as 9 to 14; 16 rows times a large matrix, and split-K, by memory */
 
-/*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
-    results of a tile are out, which turns hide as far as the other warpgroup's products last. split: whether K may be
-    in pieces; 2: of the tiles of a last round alone. */
+/*  The configurations. stage: clocks for 64 of K if the data is in shared memory. finish: clocks of the epilogue
+    of a tile; the ping-pong schedule hides it behind the products of the other warpgroup. split: 1 if K may be
+    split, 2 if only for the tiles of the last wave. */
 enum {
     KBKI_WG_WIDE,
     KBKI_WG_ONE,
@@ -11802,77 +11967,80 @@ typedef struct kbki_wg_way {
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
     int way;
-    int64_t splits, whole; // pieces of K; units before the first that is in pieces
-    double clocks;         // that it should take
+    int64_t splits, whole; // slices of K; units that are not split, which come first
+    double clocks;         // predicted time
 } kbki_wg_choice;
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = {
-        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for pieces of K
-        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12, which stores as 14 does
-        { 128, 128, 1, 1, 0, 530, 3200 },  // turns
+        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for split-K
+        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12 with the epilogue of 14
+        { 128, 128, 1, 1, 0, 530, 3200 },  // ping-pong
         { 128, 128, 1, 0, 1, 590, 700 },   // mid
         { 64, 128, 1, 0, 0, 330, 760 },    // low
         { 64, 64, 1, 0, 1, 200, 300 },     // small
-        { 128, 192, 1, 1, 0, 780, 4800 },  // turns of 192 columns
-        { 128, 144, 1, 1, 0, 600, 3600 },  // of 144
-        { 128, 208, 1, 0, 0, 840, 2300 },  // one of 208
-        { 128, 160, 1, 1, 0, 680, 4000 },  // turns of 160, of TN
-        { 128, 192, 2, 0, 0, 830, 2300 },  // wide, of 192 columns
-        { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
-        { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
+        { 128, 192, 1, 1, 0, 780, 4800 },  // ping-pong, 192 columns
+        { 128, 144, 1, 1, 0, 600, 3600 },  // 144 columns
+        { 128, 208, 1, 0, 0, 840, 2300 },  // one, 208 columns
+        { 128, 160, 1, 1, 0, 680, 4000 },  // ping-pong, 160 columns, for TN
+        { 128, 192, 2, 0, 0, 830, 2300 },  // wide, 192 columns
+        { 128, 256, 1, 0, 1, 1150, 4000 }, // tf32: one
+        { 64, 256, 1, 1, 0, 600, 5000 },   // ping-pong, for NT
         { 128, 64, 1, 0, 0, 540, 2900 },   // tall
         { 64, 64, 1, 0, 1, 280, 2000 },    // small
-        { 128, 192, 1, 0, 2, 890, 3400 },  // of 192 columns
-        { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
-        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
+        { 128, 192, 1, 0, 2, 890, 3400 },  // 192 columns
+        { 256, 128, 1, 0, 0, 1210, 3200 }, // e4m3: big
+        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, if K is not split
         { 64, 64, 1, 0, 1, 260, 300 },     // small
     };
     return ways[way];
 }
-// Whether there is a kernel for it: tiles whose columns are no whole panels are either of TN or not.
+// Whether a kernel is compiled for it. A width that is no multiple of 64 is compiled for TN or for the others
+// only.
 KBK_FN int kbki_wg_has(int way, int layout) {
     if (way == KBKI_WG_TF32_TURNS) return layout == KBK_NT;
     return kbki_wg_way_of(way).tile_n % 64 == 0 || (layout == KBK_TN) == (way == KBKI_WG_TURNS_160);
 }
-// K in numbers of 16 bits: those of 32 take twice the time and the room, those of 8 half of both.
+// K in units of 16 bits: a 32-bit element counts twice in time and memory, an 8-bit element half.
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
     return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
-/*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
-    on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
-    11500, an H100 no more than 7000. */
+/*  Properties of a GPU that the choice depends on. l2: bytes per clock from L2 for all CTAs together, without
+    clusters and with K not split. It depends on how much data neighbouring SMs have in common, and therefore on
+    which SMs of a chip are enabled. H200s gave 11500, an H100 no more than 7000. */
 typedef struct kbki_wg_device {
     int sms;
     double l2;
 } kbki_wg_device;
-#define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
+#define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
 KBK_FN kbki_wg_device kbki_wg_h200(void) {
     kbki_wg_device h200 = { KBKI_WG_SMS, 11500 };
     return h200;
 }
-// Whether lines of A, or of B, start within a sector of memory, which is 32 bytes.
+// Whether rows of A, or of B, are not 32-byte aligned (a memory sector has 32 bytes).
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->depth;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
 }
-// Units of a product that is not cut, and how many there are at once.
+// Work units of one product without split-K, and how many of them run at once.
 KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
     int turned = w.tile_n % 64 && s->layout == KBK_NN;
     int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
     return ((rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((cols + w.tile_n - 1) / w.tile_n);
 }
 KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0 ? sms / w.pair : 1; }
-/*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
-    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
-    6600, of operands that half of L2 does not hold; of lines that start within a sector 41 and 4070, an eighth less by
-    wide and mid, 0.7 of it by pieces alone); no less than memory takes (2450 bytes per clock), and an eighth of
-    whichever of the two is hidden. Pieces are all that there is, or what is left where every SM has had as many whole
-    tiles as all of them can; those that memory keeps waiting take all of what they get from L2, and a fifth less of
-    memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces
-    come to, out and back in. The figures are fits to an H200. */
+/*  Predicts the time of a product, in clocks of an SM. The time is the number of waves of tiles, times the stages
+    of K, times the time of a stage. The tensor cores or L2 limit a stage.
+    L2, bytes per clock: 64 per SM; 5700 for all SMs together, 6000 without clusters, 7000 for e4m3. Without
+    clusters and with K not split: 88 per SM, and l2 for all; but 7500 (TN: 6600) if half of L2 cannot hold the
+    operands. Operands whose rows are not 32-byte aligned: 41 per SM and 4070 for all; an eighth less for wide and
+    mid, and 0.7 of it if all tiles are split.
+    Memory: 2450 bytes per clock is the upper limit. An eighth of the smaller of the two times is not hidden.
+    Split-K covers all tiles, or only those of the last wave. If all tiles are split and memory limits, all of the
+    time for L2 counts, and a fifth less of the time for memory.
+    Constants: launch and first loads 5300; start of clusters 1750; the second kernel 2500, and the traffic of the
+    slices. All figures are fits to measurements on an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on, int which,
                              int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
@@ -11882,7 +12050,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const 
     int64_t whole = splits > 1 ? tiles / slots * slots : 0, units = whole + (tiles - whole) * splits;
     int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s, elem), all = (deep + 63) / 64;
     int64_t runs = (all + KBKI_WG_RUN - 1) / KBKI_WG_RUN, piece = (runs + splits - 1) / splits * KBKI_WG_RUN;
-    int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // of an SM
+    int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // stages per SM
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
     double columns = panels ? (w.tile_n + 63) / 64 * 64 : w.tile_n;
@@ -11894,12 +12062,12 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const 
     double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), within = 4070 / busy > 41 ? 41 : 4070 / busy;
     if (which == KBKI_WG_WIDE || which == KBKI_WG_MID) within /= 1.13;
-    if (splits > 1 && !whole) within *= 0.7; // nobody's neighbour asks for the same
+    if (splits > 1 && !whole) within *= 0.7; // no other CTA requests the same rows
     double slow = off > 0 ? (bytes - off) / 88 + off / within : 0;
     double stage = pace > w.stage ? pace : w.stage;
     if (stage < slow) stage = slow;
     double work = (double)stages * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
-    double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
+    double longest = (double)rounds * w.finish; // ping-pong, if the products take less time than the epilogue
     if (w.turns && work < longest) work = (work + longest) / 2;
     double memory = (operands + 2 * results) / 2450;
     work += end;
@@ -11910,8 +12078,9 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const 
     double cut = results * (double)(tiles - whole) / (double)tiles;
     return splits > 1 ? clocks + 2500 + 8 * cut * (double)splits / 2000 : clocks;
 }
-/*  The way that should take least. Nothing but the shape and the device counts, so that the result has the same bits
-    each time. Pieces are at least 256 deep, and all of them under way at once, behind what is not cut. */
+/*  The configuration with the least predicted time. It depends on shape and GPU alone, so that the result has the
+    same bits each time. A slice of K is at least 256 deep. All slices run at once, after the tiles that are not
+    split. */
 KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on) {
     int first = elem == 1 ? KBKI_WG_E4M3_BIG : elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
     int end = elem == 1 ? KBKI_WG_WAYS : elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
@@ -11931,7 +12100,7 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch
     }
     return best;
 }
-// Room for the pieces of one product, tile by tile: bytes.
+// Workspace for the slices of one product, in bytes.
 KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
     kbki_wg_way w = kbki_wg_way_of(by.way);
     int64_t rooms = by.splits * (kbki_wg_layer(s, w) - by.whole) * w.pair;
@@ -11941,7 +12110,7 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem) {
     kbki_wg_device on = kbki_wg_h200();
     return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
 }
-// Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
+// tf32: bytes of the transposed copies of an operand, for all of a batch (0: not copied), and the whole workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11972,15 +12141,15 @@ typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
 typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
 typedef kbki_wg_plan<128, 192, 2, 5, 1, false, false, true> kbki_wg_tf32_192;
 typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
-// The same product, seen as C' = B' A'.
+// Rewrites a product as C' = B' A'.
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
     to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
     to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
-/*  Tiles whose columns are no whole panels: those of an operand across k would start within a line of memory. Of NN the
-    other one is along k, and gives the columns. */
+/*  Tiles whose width is no multiple of 64. An operand that is not K-major would start inside a panel. In NN only A
+    is K-major; C' = B' A' makes A the operand that gives the columns. */
 template <class T>
 const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
     kbk_args a = *of;
@@ -12015,7 +12184,7 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
     case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
     case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
     }
-    return "no such way";
+    return "no such configuration";
 }
 template <class T>
 const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by,
@@ -12033,9 +12202,9 @@ const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t ba
     case KBKI_WG_TF32_192: return kbki_wg_ring_of<T, kbki_wg_tf32_192>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
     }
-    return "no such way";
+    return "no such configuration";
 }
-// This device: by its memory's rate it is as an H200, or as an H100.
+// This GPU: classified by its memory bandwidth as an H200 or an H100.
 KBK_FN kbki_wg_device kbki_wg_this(void) {
     kbki_wg_device on = kbki_wg_h200();
     double width = kbki_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0; // bytes
@@ -12044,14 +12213,14 @@ KBK_FN kbki_wg_device kbki_wg_this(void) {
     if (rate > 0 && rate < 4e12) on.l2 = 7000;
     return on;
 }
-KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this device
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this GPU
     const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
     kbki_wg_choice by = kbki_wg_choose(s, elem, batch, &h200), here = by;
     if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, elem, batch, &on);
-    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
+    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is sized for `by`
 }
-/*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
-    does not take even so, since they begin in between, are mma's. */
+/*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
+    address is not aligned either, TMA cannot load the operand, and rung 7 (mma) runs. */
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -12078,20 +12247,21 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 }
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
-    16 tf32      15 in f32 of which the tensor cores take the first 10 of 23 bits. From shared memory they take no
-                 operand across k, so that threads bring B of NN and TN into registers, and the product is C' = B' A';
-                 A of TN is transposed into the workspace first (4*M*K bytes), and so is a B whose lines do not start
-                 on 16 bytes (4*K*N)
+    16 tf32      15 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
+                 from shared memory only if they are K-major. For NN and TN the product is therefore C' = B' A',
+                 and threads load B' into registers. A of TN is first transposed into the workspace (4*M*K bytes),
+                 and so is a B whose rows are not 16-byte aligned (4*K*N)
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
-#define KBKI_TEXT_TF32 "tf32 wants K to be a multiple of 4, and A and B to start on 16 bytes: use warptile"
+#define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  Stages whose A is in panels, 32 elements by 32 of k, which wgmma does not read: threads bring it into registers. A
-    lane's two numbers of k come in such an order that no two lanes want the same bank at once. */
+/*  The first operand of tf32 if it is not K-major: panels of 32 elements by 32 of k, which wgmma cannot read.
+    Threads load it into registers. Lanes of odd index load their two k in reverse order, which avoids bank
+    conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
-    static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows a warpgroup, which waits for each stage");
+    static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows per warpgroup, which waits for each stage");
     kbki_wg_operand<true> b;
-    const char* first; // the lane's row, in the line of k that it fetches first
-    int second, down;  // from there: the other line; eight rows on
+    const char* first; // the lane's element, in the row of k that the lane loads first
+    int second, down;  // byte offsets from there: to the other k; to eight elements further
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
         int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, k = t % 4 + t % 2 * 4;
@@ -12118,8 +12288,8 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-/*  One matrix of all of a batch below one another is turned into one of all of them beside one another: lines of the
-    copy are as many times as long, and the products' operands K apart. */
+/*  Transposes an operand for all products of a batch at once. The copies lie side by side: rows of the copy are
+    `batch` times as long, and the operands of consecutive products are K apart. */
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -12132,8 +12302,9 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
-/*  Makes of a product one that wgmma has, by copies and by C' = B' A': *rest, *io. A of the copies' product is along K;
-    where B is not, and TMA takes it, B' is what goes through registers. */
+/*  Rewrites a tf32 product into a form that wgmma supports: *rest, *io. A is transposed if it is not K-major. B
+    that is not K-major becomes B', the operand that goes through registers, if TMA can load it; otherwise it is
+    transposed. */
 template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
@@ -12163,11 +12334,10 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_vendor     The vendor's matrix product, to compare with: rung 99 of matmul and bmm; wants
-                      KBK_CUBLAS.
+  >>matmul_vendor     Matrix product by cuBLAS, for comparison: rung 99 of matmul and bmm; needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// The vendor's library, opened when first asked for: linking it would cost every program start some 60 ms.
+// cuBLAS, loaded by dlopen at its first use: linking it would cost every program start some 60 ms.
 struct kbki_cublas {
     cublasStatus_t (*create)(cublasHandle_t*);
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
@@ -12179,7 +12349,7 @@ struct kbki_cublas {
                               const void*, cudaDataType, int, long long, const void*, cudaDataType, int, long long,
                               const void*, void*, cudaDataType, int, long long, int, cublasComputeType_t,
                               cublasGemmAlgo_t);
-    cublasHandle_t handle[16]; // per device
+    cublasHandle_t handle[16]; // one per device
     bool opened;
 };
 KBK_FN void kbki_cublas_open(kbki_cublas* c) {
@@ -12195,9 +12365,9 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     if (c->set_stream && c->set_workspace && c->gemm && c->batched)
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
-/*  A handle for the present device, set to this stream and to the caller's workspace (in that order: setting
-    the stream puts the workspace back), so that a call allocates nothing and may be captured. The first call
-    on a device creates the handle and may not be. One thread at a time. */
+/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call then
+    allocates nothing and can be captured into a graph. The stream is set first, because setting it resets the
+    workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -12233,7 +12403,7 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    // Column-major eyes see transposes: C' = B' A', with the roles of the two inputs exchanged.
+    // cuBLAS is column-major and sees transposes: C' = B' A', with the two inputs exchanged.
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -12255,44 +12425,45 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_bytes     Matrix product of 8-bit floats, with results in bf16: kernels of matmul with another element, and
-                     the vendor's through cuBLASLt, which wants KBK_CUBLAS.
+  >>matmul_bytes     Matrix product of 8-bit floats (e4m3) with results in bf16, by the kernels of matmul; and by
+                     cuBLASLt, which needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3, which is
-    KBK_NT, and there is no other layout; sa, sb: a factor of all of A and one of all of B, f32, in memory, so that
-    what finds them may run before; C in bf16
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3 (KBK_NT;
+    there is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
+    kernel can compute them. C in bf16
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
     check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. K = 0: zeros, whatever the factors
-    1 naive    one thread per element of C       <- slow: every FMA fetches both operands from cache, and turns
-               both into f32
+    1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
+               converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
-                                                 <- 32 times fewer fetches and conversions; FMAs still
-    3 tma      >>matmul_hopper's ring with tiles of 128 x 128: TMA both ways, one warp loads, two warpgroups multiply by
-               wgmma, 32 of k at a time; sums of 128 of k are added up in f32 by the threads
-                                                 <- twice as many products per clock as at 16 bits; the tensor
-               cores keep some 14 bits of a sum (DeepSeek-V3's technical report, 3.3.2), which is too few
-               for a long K, and enough for 128
-    4 select   256 x 128 in pairs of CTAs, a warpgroup's two halves one after the other through the same registers;
-               128 x 128 and 64 x 64 where those are too few to fill the device, K in pieces where even these are
-               (workspace: 4 bytes per result and piece)
-                                                 <- at least a quarter fewer bytes from L2 per product; small
-               products fill the device too
-    99 cublas  cublasLtMatmul without its fast accumulation, which leaves sums to the tensor cores; workspace: 32 MiB
+                                                 <- 32 times fewer loads and conversions; still FMAs
+    3 tma      the pipeline of >>matmul_hopper with tiles of 128 x 128: TMA loads and stores, one producer warp,
+               two consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
+                                                 <- twice the products per clock of 16-bit types. Tensor cores keep
+               some 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
+               few for a long K, but enough for 128
+    4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
+               smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K if even those do
+               not (workspace: 4 bytes per result and slice)
+                                                 <- at least a quarter less traffic from L2 per product; small
+               products fill the GPU, too
+    99 cublas  cublasLtMatmul without fast accumulation (the mode that leaves sums to the tensor cores); workspace:
+               32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
-    3 and 4 want K to be a multiple of 16, and A and B to start on 16 bytes; 99 also N, and C and both factors to;
-    they refuse others. */
+    3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
+    and C and both factors aligned. They return an error otherwise. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H200, 2026-11-23
      1 naive       276.4 ms    0 %      -  one thread per element of C
      2 shared      23.20 ms    0 % 11.9 x  32 x 32 tiles in shared memory, in f32
-     3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, sums to f32 each 128 of K
-     4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, K in pieces
+     3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, f32 sums every 128 of K
+     4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, split-K
                  loses at bf16 2048 x 2048 x 2048 NT (0.93 x) and 4 of 12 more; gains at bf16 256 x 256 x 131072 NT
                  (8.79 x)
-    99 cublas      100.4 us   90 %      -  cublasLtMatmul, not its fast accumulation
+    99 cublas      100.4 us   90 %      -  cublasLtMatmul, no fast accumulation
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
 KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -12329,12 +12500,12 @@ KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
 typedef kbki_wg_plan<128, 128, 2, 6, 1, true> kbki_wg_e4m3; // rung 3
 typedef kbki_wg_plan<256, 128, 2, 4, 1, true> kbki_wg_e4m3_big;
-// NULL, or why an operand is not for TMA; whether the arguments are right otherwise is seen later.
+// NULL, or why TMA cannot load an operand. Other errors are found later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->depth <= 0 || s->layout != KBK_NT) return NULL;
     if (s->depth % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
-    return "e4m3 on tensor cores wants K to be a multiple of 16, and A and B to start on 16 bytes: use shared";
+    return "e4m3 on tensor cores needs K to be a multiple of 16, and A and B aligned to 16 bytes: use shared";
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_e4m3_refuses(a);
@@ -12370,13 +12541,13 @@ struct kbki_cublaslt {
     decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
     decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
     decltype(&cublasLtMatmul) multiply;
-    struct { // per device; of the last product: to choose an algorithm takes longer than to launch it
+    struct { // per device; keeps the last product, because choosing an algorithm takes longer than launching it
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, c;
         cublasLtMatmulHeuristicResult_t how;
-        int64_t m, n, k; // m: 0 where there is none
-        uint32_t start;  // bytes, up to 256, of which all addresses are multiples: the algorithm may rest on it
+        int64_t m, n, k; // m = 0: no product yet
+        uint32_t start;  // alignment of all addresses, in bytes, at most 256: the algorithm may rely on it
     } on[16];
     bool opened, found;
 };
@@ -12403,8 +12574,8 @@ KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc
     if (e != CUBLAS_STATUS_SUCCESS) return e;
     return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
 }
-/*  Column-major eyes see C' = B A', and ask for the transpose of their first operand, which is what lies here. The
-    factors are there before an algorithm is chosen, since not every one takes any. */
+/*  Chooses an algorithm for a shape. cuBLASLt is column-major: C' = B A', so the first operand is transposed. The
+    scale factors are set before the choice, because not every algorithm supports them. */
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -12441,7 +12612,7 @@ KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_m
     on->m = m, on->n = n, on->k = k, on->start = start;
     return NULL;
 }
-// As kbki_cublas_get, of the other library, which takes stream and workspace with each call.
+// The same as kbki_cublas_get, for cuBLASLt, which takes stream and workspace with each call.
 KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cublaslt** lib, int* device) {
     static kbki_cublaslt c;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -12469,9 +12640,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
         return kbki_launched();
     }
     if (io.k % 16 || io.n % 16 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16) || !kbki_aligned(io.c, 16))
-        return "cuBLASLt wants N and K to be multiples of 16, and A, B and C to start on 16 bytes: use shared";
+        return "cuBLASLt needs N and K to be multiples of 16, and A, B and C aligned to 16 bytes: use shared";
     if (!kbki_aligned(io.scale_a, 16) || !kbki_aligned(io.scale_b, 16))
-        return "cuBLASLt wants each of the factors to start on 16 bytes";
+        return "cuBLASLt needs both scale factors aligned to 16 bytes";
     if ((why = kbki_cublaslt_get(a, st, &lib, &device)) != NULL) return why;
     if ((why = kbki_cublaslt_plan(lib, device, io)) != NULL) return why;
     auto* on = &lib->on[device];
@@ -12483,35 +12654,34 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
 }
 #else
 template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_stream) {
-    return "built without cuBLASLt for 8 bits: it came with CUDA 12";
+    return "built without 8-bit cuBLASLt, which needs CUDA 12";
 }
 #endif
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>bmm     Batched matrix product: the kernels of matmul over a third dimension of the grid.
+  >>bmm     Batched matrix product: the kernels of matmul with the batch in the grid.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = depth, layouts and accumulation as matmul; the
-    products lie one behind the other. backward is this operation again, as for matmul
+    products are contiguous, one after the other. backward is this operation again, as for matmul
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as matmul
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
-               products fill the device together
+               products fill the GPU together
     2 mmapipe  the same on tensor cores                  <- as there
-    3 select   wgmma, the batch within the order of tiles; copies where lines do not start on 16 bytes
-                                                         <- a CTA goes on from product to product: the next one's
-               operands are on their way while results are written, and no multiprocessor waits for the last tile
-               of each
+    3 select   wgmma; the batch is part of the tile order; unaligned rows are copied first
+                                                         <- persistent kernel: a CTA goes on to the next product.
+               Its operands are loaded while results are stored, and no SM waits for the last tile of each product
     4 tf32     matmul's for a batch                      <- one transposition for all products
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
-    bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
+    bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
      1 regblock     3805 us    2 %      -  matmul's kernel, batch in grid.z
      2 mmapipe     198.1 us   44 % 19.2 x  matmul's kernel, batch in grid.z
-     3 select      115.5 us   75 % 1.72 x  by shape, with wgmma; the batch in the order of tiles
+     3 select      115.5 us   75 % 1.72 x  by shape, wgmma; persistent over the batch
     99 cublas      114.2 us   76 %      -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
@@ -12532,7 +12702,7 @@ KBKI_SCRATCH(bmm) {
     int select = word == KBKI_WORD_select;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, batch);
-    if (select && batch == 1) bytes = kbki_select_pieces(s, elem); // one product is matmul's
+    if (select && batch == 1) bytes = kbki_select_pieces(s, elem); // a batch of one may split K, as in matmul
     if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
@@ -12578,8 +12748,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_simt     Attention forward: scores in memory, by the vendor's GEMMs, and in tiles that stay on
-                       the SM.
+  >>attention_simt     Attention forward without tensor cores: scores in memory, cuBLAS, online softmax, and tiles
+                       that stay on the SM (FlashAttention).
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd --------------------------------------------------------------------------------------------
@@ -12591,34 +12761,39 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
            scale or of sqrt(sum_j (p v)^2), what rounding of the probabilities can do; lse: 128 ulp of a
            quarter of the greatest sum of |q k| / sqrt(d)
-    1 naive    scores in memory, three passes        <- slow: S^2 scores written three times and read four, and
-                                                        every FMA fetches its operands from cache. S <= 2048
-    2 cublas   the vendor's GEMMs, own softmax       <- tensor cores; the scores still go through memory
-    3 online   warp per row, running (max, sum)      <- scores never leave the SM: nothing of S^2 is in memory. Every
-                                                        FMA still fetches an operand or two from shared memory
-    4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- an operand serves four FMAs, and what is read from L2 falls
-                                                        from S^2 d / 8 to S^2 d / 64; FMAs limit
-    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply, those of 7.5 in f16; all load, then
-                                                        multiply, in turn. In >>attention_mma
-    6 flashmma the same, in earnest                  <- in >>attention_mma
-    7 flashws, 8 flashrs, 9 flashpp   wgmma and TMA  <- in >>attention_hopper
-    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a key that
-               causality hides leaves no trace, except that cublas and warpmma multiply v by its zeros */
+    1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
+                                                        times, and every FMA loads its operands through the caches.
+                                                        S <= 2048
+    2 cublas   cuBLAS for both products, own softmax <- tensor cores; the scores still go through memory
+    3 online   warp per row, online softmax          <- a running maximum and sum (Milakov & Gimelshein 2018) make
+                                                        one pass enough: nothing of size S^2 is in memory. Every
+                                                        FMA still loads one or two operands from shared memory
+    4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- tiling as in FlashAttention (Dao et al. 2022), with rows of
+                                                        q in parallel (FlashAttention-2, Dao 2023). An operand
+                                                        serves four FMAs; loads from L2 fall from S^2 d / 8 to S^2
+                                                        d / 64. FMAs limit
+    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on);
+                                                        but loads and products alternate. In >>attention_mma
+    6 flashmma FlashAttention-2 on tensor cores      <- in >>attention_mma
+    7 flashws, 8 flashrs, 9 flashpp   wgmma and TMA  <- FlashAttention-3; in >>attention_hopper
+    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
+               causally masked key has no effect, except in cublas and warpmma, which multiply v by zero
+               probabilities */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
      1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
      2 cublas       1373 us   12 %  121 x  vendor's batched GEMMs, own softmax
-     3 online      20.18 ms    1 % 0.07 x  warp per row, running softmax, 32 keys a time
+     3 online      20.18 ms    1 % 0.07 x  warp per row, online softmax, 32 keys a time
                  loses at bf16 4 x 16 x 4096 x 128 (0.06 x) and all of 4 more
      4 flash        6107 us    3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
                  loses at f16 4 x 16 x 2048 x 128 (0.23 x) and 2 of 10 more; gains at bf16 4 x 16 x 4096 x 128 (3.33
                  x)
-     5 warpmma     915.9 us   18 % 6.67 x  mma.sync, tiles loaded by all threads, in turn
-     6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, two buffers
-     7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, producer and consumers
+     5 warpmma     915.9 us   18 % 6.67 x  mma.sync, loads and products alternate
+     6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
+     7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, warp specialization
                  loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
                  (1.89 x)
-     8 flashrs     231.9 us   72 % 1.13 x  three consumers that drift apart
-     9 flashpp     219.4 us   76 % 1.06 x  scores a tile ahead, consumers in turn
+     8 flashrs     231.9 us   72 % 1.13 x  three independent consumers
+     9 flashpp     219.4 us   76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
                  loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
                  (1.28 x)
     end of measured */
@@ -12642,7 +12817,7 @@ KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
     return 4 * rows * (double)s->cols * elem + 4 * rows;
 }
-// Heads whose scores the vendor's row keeps at a time: about 1 GiB of them.
+// Heads per call of the cuBLAS variant: as many as have about 1 GiB of scores.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12696,12 +12871,12 @@ template <class T> struct kbki_attn {
     const T *q, *k, *v;
     T* o;
     float* lse;
-    int64_t heads, rows; // heads: of all batches together
+    int64_t heads, rows; // heads: batch times heads
     float scale;
-    int causal, vector; // vector: 16-byte loads are possible
+    int causal, vector; // vector: 16-byte accesses are possible
 };
-#define KBKI_TEXT_HEAD "attention takes d = 64 or d = 128 only"
-// NULL with heads = 0: nothing to do.
+#define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
+// NULL with *heads = 0: nothing to compute.
 KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = 0;
     if (s->batch < 0 || s->heads < 0) return "a dimension is negative";
@@ -12729,7 +12904,7 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Thread per score, thread per row, thread per element of o.
+// Three kernels: one thread per score, per row, and per element of o.
 template <class T> __global__ void kbk_attention_fwd_naive_k(kbki_attn<T> io, int d, float* scores) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
     if (at >= io.heads * n * n) return;
@@ -12776,39 +12951,43 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Rows of Dim elements to shared memory, number by number, in f32; zeros after the last of those that are left.
+// Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
 template <int Dim, class T, int Rows, int Pitch>
 __device__ __forceinline__ void kbki_attn_stage(float (&to)[Rows][Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  A warp per row of q. Keys come 32 at a time: a lane computes the score of one of them, and then adds to every 32nd
-    column of o. What was added before a greater score came is made smaller by `factor`. A line of k begins one bank
-    after the one before it, so that lanes that read a column of them meet different banks. */
+/*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
+    column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier sums are
+    rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
 template <class T, int Dim> __global__ void __launch_bounds__(256, 4) kbk_attention_fwd_online_k(kbki_attn<T> io) {
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int n = (int)io.rows, tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
-    int end = io.causal && row0 + 8 < n ? row0 + 8 : n, last = io.causal && row < n ? row : n - 1; // key that it sees
-    int64_t head = blockIdx.x / tiles * io.rows;                                                   // its first row
+    // first key that no row sees; last key of this row
+    int end = io.causal && row0 + 8 < n ? row0 + 8 : n, last = io.causal && row < n ? row : n - 1;
+    // first row of the head
+    int64_t head = blockIdx.x / tiles * io.rows;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
     kbki_attn_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
-        __syncthreads(); // all are done with the keys before
+        __syncthreads(); // all warps have read the previous keys
         kbki_attn_stage<Dim>(k, io.k + (head + key) * Dim, n - key);
         kbki_attn_stage<Dim>(v, io.v + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
-        x = key + lane <= last ? __fmul_rn(x, io.scale) : -INFINITY; // rounded, so that the greatest less itself is 0
+        // rounded before the subtraction, so that the maximum minus itself is 0
+        x = key + lane <= last ? __fmul_rn(x, io.scale) : -INFINITY;
         float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
         float p = expf(x - base), factor = expf(top - base);
         sum = sum * factor + kbki_warp_all<kbki_sum<float>>(p), top = now;
 #pragma unroll
         for (int c = 0; c < Dim / 32; c++) o[c] *= factor;
-        for (int j = 0; j < 32 && key + j <= last; j++) { // what is hidden may be NaN, and 0 * NaN is NaN
+        // stops at the mask: a masked v may be NaN, and 0 * NaN is NaN
+        for (int j = 0; j < 32 && key + j <= last; j++) {
             float weight = __shfl_sync(~0u, p, j);
 #pragma unroll
             for (int c = 0; c < Dim / 32; c++) o[c] = fmaf(weight, v[j][lane + 32 * c], o[c]);
@@ -12833,13 +13012,13 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
     return kbki_launched();
 }
 
-// ---- The plain rungs without tensor cores end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. Everything as f32 in shared memory: a 64-row tile of q, one that holds k and then v, and the
-    probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3; columns x, x + 16, ... of the scores and
-    4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
-    neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
-    shuffles. */
+/*  flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
+    probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3 of both products: columns x, x + 16, ... of the
+    scores, and 4 x .. 4 x + 3 of every 64 columns of the output. Rows are padded by 4 floats, so that 16-byte
+    accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share their rows: reductions over
+    a row are shuffles. */
 template <class T, int Dim, int Tile>
 __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
 #pragma unroll 8
@@ -12865,8 +13044,9 @@ __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k,
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  What exponents of scores are relative to when the running maximum goes from `before` to `top`, and the factor for
-    what came before. Where it is coarse (see kbki_base), top is subtracted from the scores first, which is exact. */
+/*  A step of the online softmax: the running maximum rises from `before` to `top`. b is the base that exponents
+    are relative to, and factor is for earlier sums. If the base is coarse (see kbki_base), top is subtracted from
+    the scores first, which is exact. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12877,8 +13057,8 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// One row: scores become probabilities relative to the running maximum; returns the factor for what came
-// before.
+// One row of online softmax: scores become probabilities relative to the running maximum. Returns the factor for
+// earlier sums.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -12894,8 +13074,8 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// hidden(r, k): row r may not see key k. Only where doubt is set does anybody ask, and then v of a hidden key must not
-// even be multiplied by zero: it may be NaN.
+// o += p v. hidden(r, k): key k is masked for row r; it is only evaluated if doubt is set. v of a masked key must
+// not be multiplied, not even by zero, because it may be NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool doubt,
                                                  const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -12919,12 +13099,13 @@ __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v,
         }
     }
 }
+// A CTA has 64 rows of q and passes over all keys, in tiles of 64.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
     float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (Dim + 4), *p = kv + 64 * (Dim + 4);
     int n = (int)io.rows, tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
-    if (io.causal) tile = tiles - 1 - tile; // the longest first
+    if (io.causal) tile = tiles - 1 - tile; // longest rows first, for load balance
     int row0 = tile * 64, end = io.causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
     float o[4][Dim / 16] = {}, log2_scale = io.scale * KBKI_LOG2E;
@@ -12934,7 +13115,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
     kbki_attn_load<T, Dim, 64>(q, io.q + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
-        __syncthreads(); // the tile before is done with v
+        __syncthreads(); // all warps have read v of the previous tile
         kbki_attn_load<T, Dim, 64>(kv, io.k + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
@@ -12989,7 +13170,7 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// The one function that >>matmul_simt has no use for; the library is open already when this is called.
+// The only cuBLAS function that >>matmul_vendor does not load with these types. cuBLAS is already open here.
 typedef cublasStatus_t (*kbki_attn_gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                                          const void*, const void*, cudaDataType, int, long long, const void*,
                                          cudaDataType, int, long long, const void*, void*, cudaDataType, int,
@@ -13003,7 +13184,7 @@ KBK_FN kbki_attn_gemm kbki_attn_gemm_get(void) {
     }
     return f;
 }
-// CTA per row: f32 scores become probabilities of type T, zeros where a key is hidden.
+// Softmax, CTA per row: f32 scores become probabilities of type T; masked keys get zeros.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
@@ -13038,7 +13219,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
-        // Column-major eyes see transposes: scores' = k q', o' = v' p'.
+        // cuBLAS is column-major and sees transposes: scores' = k q', o' = v' p'.
         cublasStatus_t e =
             gemm(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d, io.q + at, type, d,
                  n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
@@ -13053,29 +13234,31 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
+  >>attention_mma     Attention forward on tensor cores with mma.sync, and functions that the backward pass uses,
+                      too.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  attention fwd, flashmma ----------------------------------------------------------------------------------
-    CTA: 128 rows of q, 4 warps of 32 rows. k and v pass by in two buffers of 64 rows, of 128 at d = 64; one
-    barrier per buffer, since it is refilled after the barrier that follows its last use.
-    why 32 rows per warp: an operand read from shared memory must serve two mma, or reading it takes longer
-    than multiplying it (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
-    why p stays in registers: the accumulator layout of one mma is the left operand's layout of the next.
-    why two CTAs per SM: one exponentiates while the other multiplies. One exp per score takes, for a warp
-    alone, a third of the time of its multiplications at d = 128, two thirds at d = 64. The exponentials of
-    16 keys also stand beside the mma of the 16 keys before.
-    why the output is rarely rescaled: the running maximum settles after a few tiles; where no row of a warp
-    has a new one, all factors are 1 and the multiplications are left out. */
+/*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
+    Schedule: a CTA has 128 rows of q, 4 warps of 32 rows. Tiles of k and v have 64 rows (128 at d = 64) and are
+    double buffered by cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that
+    follows its last use.
+    Why 32 rows per warp: an operand read from shared memory must serve two mma. Otherwise reading takes longer
+    than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    Why p stays in registers: the accumulator layout of one mma is the layout of the first operand of the next.
+    Why two CTAs per SM: one computes exponentials while the other multiplies. At one exp per score, the
+    exponentials of a warp take a third of the time of its products at d = 128, two thirds at d = 64. The
+    exponentials of 16 keys are also interleaved with the mma of the previous 16 keys.
+    Why the output is rarely rescaled: the running maximum rarely changes after a few tiles. If no row of a warp
+    has a new maximum, all factors are 1 and the multiplications are skipped. */
 #ifdef __CUDACC__
 
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Rows of Dim elements to shared memory, 8 of them at a time where they lie on 16 bytes; zeros after the last of those
-// that are left. A line has 8 numbers more than needed and begins 4 banks after the one before, so that ldmatrix reads
-// eight of them without bank conflicts.
+// Copies rows of Dim elements to shared memory, by 16 bytes if they are aligned; zeros after the last `left` rows.
+// Rows are padded by 8 elements: each starts 4 banks after the previous one, so ldmatrix reads eight rows without
+// bank conflicts.
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -13103,7 +13286,7 @@ __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], co
         }
     }
 }
-// o += p v: p as such scores came out, which is how a left operand lies, but for its type; 8 * Across rows of v.
+// o += p v. Accumulators of the scores have the layout of a first operand; only the type is converted.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], const float (&p)[Across][4],
                                                        const T (*v)[Dim + 8]) {
@@ -13120,8 +13303,8 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-/*  A warp has 16 rows of q and meets 32 keys at a time: of every 16 x 8 scores, lane l has columns 2 (l % 4) and one
-    more of the rows l / 4 and l / 4 + 8. So four lanes share a row, and each has two of them, h. */
+/*  A warp has 16 rows of q and takes 32 keys at a time. Of each 16 x 8 scores, lane l has columns 2 (l % 4) and
+    the next, of rows l / 4 and l / 4 + 8 (h = 0, 1). Four lanes share a row. */
 template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention_fwd_warpmma_k(kbki_attn<T> io) {
     __shared__ __align__(16) T q[64][Dim + 8], k[32][Dim + 8], v[32][Dim + 8];
     int n = (int)io.rows, tiles = (n + 63) / 64, row0 = blockIdx.x % tiles * 64;
@@ -13131,7 +13314,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention
     kbki_attn_plain_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0, io.vector);
     for (int key = 0; key < end; key += 32) {
         float s[4][4] = {};
-        __syncthreads(); // all are done with the keys before
+        __syncthreads(); // all warps have read the previous keys
         kbki_attn_plain_stage<Dim>(k, io.k + (head + key) * Dim, n - key, io.vector);
         kbki_attn_plain_stage<Dim>(v, io.v + (head + key) * Dim, n - key, io.vector);
         __syncthreads();
@@ -13181,16 +13364,17 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
     return kbki_launched();
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// What finds NaN and infinity among two 16-bit numbers.
+// Bit masks that detect NaN and infinity in two packed 16-bit numbers.
 template <class T> struct kbki_half2_type;
 template <> struct kbki_half2_type<__half> { static constexpr uint32_t exponent = 0x7C007C00u, carry = 0x04000400u; };
 template <> struct kbki_half2_type<__nv_bfloat16> {
-    static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u; // added to a full exponent: bit 15
+    // added to a full exponent, it sets bit 15
+    static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u;
 };
 
-// kbki_ahead_copy_if, at once, from an address that forbids it.
+// Copies 16 bytes to shared memory from an address that is not 16-byte aligned, synchronously.
 __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
     const unsigned short* h = (const unsigned short*)from;
 #pragma unroll 1
@@ -13199,12 +13383,12 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
         asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
     }
 }
-/*  Tiles in shared memory: rows of Dim elements in chunks of 16 bytes; chunk c of row r lies at c ^ (r & 7), so
-    that the eight rows of a matrix, taken at the same chunk, are in different banks. */
+/*  Loads a tile: rows of Dim elements in 16-byte chunks. Swizzle: chunk c of row r is stored at c ^ (r & 7), so
+    that ldmatrix reads the same chunk of eight rows without bank conflicts. */
 template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
-    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread stays at its chunk, before and after the swap");
+    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread stays at its chunk, before and after swizzling");
     int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
     to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
     if (vector) {
@@ -13215,8 +13399,8 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// A lane's row and chunk in a 16 x 16 block of such a tile, the chunk after the swap: of left operands, and
-// with .trans of right ones that lie as rows (left), and of right ones that lie as columns (right).
+// A lane's row and swizzled chunk in a 16 x 16 block of such a tile. left: for first operands, and with .trans for
+// second operands stored by rows. right: for second operands stored by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -13225,9 +13409,9 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  A warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements in memory, of which `left`
-    exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
-    by way of shared memory, where those columns of 32 rows are free. */
+/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements; `left` rows
+    exist. Stored directly, the accumulator layout would write 16 bytes to each of eight rows. Going through shared
+    memory makes the stores coalesced. The same columns of `rows` in shared memory must be free. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
@@ -13252,7 +13436,7 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-// True, for the whole warp, if so many rows of Dim elements hold a NaN or an infinity.
+// Whether any of so many rows of Dim elements holds a NaN or an infinity; the same for the whole warp.
 template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
     uint32_t any = 0;
 #pragma unroll 4
@@ -13265,8 +13449,9 @@ template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_
     }
     return __any_sync(~0u, any & 0x80008000u);
 }
-/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if Upper. mma would
-    multiply the zeros of the other triangle too, and 0 * NaN is NaN; so where b is wild, this. */
+/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if Upper. mma would also
+    multiply the zeros of the other triangle, and 0 * NaN is NaN. This function is used if b holds a NaN or an
+    infinity. */
 template <class T, int Dim, int Across, bool Upper>
 __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const uint32_t (&a)[4], uint32_t rows,
                                                    int first) {
@@ -13293,8 +13478,8 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const 
     }
 }
 
-/*  s[m][n] = 16 x 8 blocks of a b', both lying as rows of Dim elements. Operands are loaded Ahead steps
-    before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
+/*  s[m][n] = 16 x 8 blocks of a b'; a and b are stored as rows of Dim elements. Operands are loaded Ahead steps
+    before their mma: the one or two other warps of a scheduler are not enough to hide the latency. */
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -13323,7 +13508,7 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
         }
     }
 }
-// c[m] += a[m] b for 16 * Deep rows of b, Dim elements each, of which 8 * Across from chunk `first` on are taken.
+// c[m] += a[m] b, for 16 * Deep rows of b of Dim elements; columns: 8 * Across from chunk `first` on.
 template <class T, int Dim, int Down, int Deep, int Across>
 __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], const uint32_t (&a)[Down][Deep][4],
                                                   uint32_t b, int first, kbki_attn_lane at) {
@@ -13344,8 +13529,8 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
         }
     }
 }
-/*  The same where causality hides part of it. shift = first row of a less first column of a: a 16 x 16 block
-    above the diagonal is left out, one on it goes by triangle if b is wild. Upper: the other way round. */
+/*  The same with a causal mask. shift = first row of a minus first column of a. A 16 x 16 block above the diagonal
+    is skipped; one on the diagonal uses kbki_attn_triangle if b holds NaN or infinity. Upper: mirrored. */
 template <class T, int Dim, int Down, int Deep, int Across, bool Upper>
 __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across][4],
                                                          const uint32_t (&a)[Down][Deep][4], uint32_t b, int first,
@@ -13363,8 +13548,8 @@ __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across
     }
 }
 
-// New running maximum m of rows g and g + 8 of a 16-row block, and what exponents are relative to. Returns
-// true if some row of the warp has a new one; then factor is for what came before.
+// Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
+// true if any row of the warp has a new maximum; earlier sums are then multiplied by factor.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -13384,7 +13569,7 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Two neighbouring 8-column blocks of scores become probabilities, added to l and packed as a left operand.
+// Two neighbouring 8-column blocks of scores become probabilities, are added to l, and packed as a first operand.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -13397,7 +13582,7 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Scores of keys past each row's limit become -inf. column: of this thread's first score.
+// Masks scores of keys beyond each row's limit with -inf. column: of this thread's first score.
 template <int Across>
 __device__ __forceinline__ void kbki_attn_hide(float (&s)[Across][4], int column, int low, int high) {
 #pragma unroll
@@ -13406,7 +13591,7 @@ __device__ __forceinline__ void kbki_attn_hide(float (&s)[Across][4], int column
         for (int e = 0; e < 4; e++)
             if (column + 8 * n + (e & 1) > (e < 2 ? low : high)) s[n][e] = -INFINITY;
 }
-// o over its sums, and lse. rows: 32 of the warp's own in shared memory.
+// Epilogue: divides o by the sums, and stores o and lse. rows: 32 rows of shared memory of this warp.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t head, int row,
                                               float (&o)[2][Dim / 8][4], const float (&m)[2][2],
@@ -13429,8 +13614,8 @@ __device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t he
     kbki_attn_write<T, Dim, Dim / 8>(io.o + (head * io.rows + row) * Dim, rows, o, 0, left, io.vector, at);
 }
 
-/*  One warp's 32 rows, from `row` on, against 64 keys. Edge: some of the keys are hidden. The exponentials of
-    16 keys stand beside the mma of the 16 before, in one stretch of code, for the scheduler to mix. */
+/*  One warp's 32 rows against 64 keys. Edge: some keys are masked. The exponentials of 16 keys and the mma of the
+    previous 16 are in one unrolled block, so that the compiler can interleave them. */
 template <class T, int Dim, bool Edge>
 __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
                                                uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
@@ -13461,8 +13646,9 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
             kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
-// Keys per buffer: what lets two CTAs share an SM's 227 KiB.
+// Keys per buffer, chosen so that two CTAs fit into an SM's 227 KiB.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
+// A CTA has 128 rows of q, four warps of 32. K and V are double-buffered by cp.async.
 template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
@@ -13472,8 +13658,10 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     const int n = (int)io.rows, tiles = (n + 127) / 128;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
-    if (io.causal) tile = tiles - 1 - tile;                                        // the longest first
-    const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp; // of the CTA, of the warp
+    // longest rows first, for load balance
+    if (io.causal) tile = tiles - 1 - tile;
+    // first row of the CTA; of the warp
+    const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
     const int end = io.causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = io.causal && mine + 31 < n - 1 ? mine + 31 : n - 1,
               plain = io.causal && mine < n - 1 ? mine : n - 1;
@@ -13491,7 +13679,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     for (int key = 0; key < end; key += Keys) {
         const uint32_t now = stage, rows = q + warp * 64 * Dim;
         const int next = key + Keys;
-        stage = ring + ring + 2 * TileBytes - stage; // the other one
+        stage = ring + ring + 2 * TileBytes - stage; // the other buffer
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
@@ -13531,69 +13719,76 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 to 9, for compute capability 9.0
-                         alone.
+  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9. Warp
+                         specialization and ping-pong schedule (FlashAttention-3), dynamic scheduling.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  a thread of other warps keeps a ring of K and V tiles of 128 keys full; two warpgroups of 64 rows each
-               take scores, exponentials and products in turn
-               <- no thread moves operands: scores are products out of shared memory, probabilities go to the second
-               product in the registers that they were made in, and one warpgroup exponentiates while another multiplies
-    8 flashrs  three warpgroups, with 160 registers each: probabilities take the place of scores
-               <- while one exponentiates and one waits for what it asked for, there is a third one; as nothing holds
-               them together they drift apart until that is so. A tile serves 192 rows instead of 128
-    9 flashpp  the scores of a tile are asked for before the product with V of the tile before, from one item to the
-               next as well; three or four warpgroups take turns at asking, two do not; CTAs stay, and take the next
-               rows of q as they come to them, in causal attention the longest first
-               <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
-               neighbour's; the next rows' operands are on their way while the last results are written; and no CTA
-               has long rows left when the others are done, as happens where all rows are dealt out beforehand. How
-               many rows a CTA takes is chosen by shape, and what would fill no round of such items comes in smaller
-               ones, of which some of its warpgroups have no rows
-    bound by   arithmetic, and special functions beside it: an exponential per score, 16 a clock and SM, takes half
-               the time of the products at d = 128, all of it at d = 64
+    The rungs use the techniques of FlashAttention-3 (Shah et al. 2024): warp specialization, overlap of softmax
+    and products between warpgroups (ping-pong) and within a warpgroup (pipelining of the two products).
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of K and V tiles of 128 keys full; two
+               consumer warpgroups of 64 rows each compute scores, exponentials and products one after the other
+               <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
+               as the first operand of the second product; one warpgroup computes exponentials while the other
+               multiplies
+    8 flashrs  three consumer warpgroups with 160 registers each; probabilities overwrite the scores
+               <- while one consumer computes exponentials and one waits for its products, a third keeps the tensor
+               cores busy. No barrier ties them to one another. A tile serves 192 rows instead of 128
+    9 flashpp  the scores of a tile are queued before the product with V of the previous tile, also across work
+               items; three or four consumers issue in turn (ping-pong), two do not; persistent CTAs take the next
+               rows of q from a counter (dynamic scheduling), in causal attention the longest first
+               <- the tensor cores have queued products while a warpgroup computes exponentials. The next rows'
+               operands are loaded while the last results are stored. Dynamic scheduling keeps the load balanced:
+               no CTA still has long rows when the others have finished. The rows per CTA are chosen by shape.
+               Items that would not fill the last wave are cut into smaller ones, in which some warpgroups have no
+               rows
+    bound by   arithmetic, and special functions: one exponential per score, at 16 per clock and SM, takes half the
+               time of the products at d = 128, and the same time at d = 64
 
-    Tiles of keys go by from the last to the first: the first one that a warpgroup meets is the only one with hidden
-    keys, so that the others know of none. Keys past the last are zeros by the copy and hidden as the causal ones are.
-    q, k and v have to start on 16 bytes, which is what tensor copies can do; o and lse may lie anywhere. */
-#define KBKI_TEXT_TMA_HEADS "TMA wants q, k and v to start on 16 bytes: use flashmma"
+    Tiles of keys are processed from the last to the first. Only the first tile that a warpgroup sees has masked
+    keys, so the loop over the other tiles needs no mask. TMA fills keys beyond the last with zeros; they are
+    masked like the causal ones. q, k and v must be aligned to 16 bytes, because TMA requires that; o and lse may
+    have any alignment. */
+#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Groups of 64 rows of q per CTA; Keys of a tile; Stages of the rings of K and V; Ahead: CTAs stay, and the scores of
-    a tile come before the product with V of the one before; ItemPs, KeyPs: what an item took on an H200 then, and what
-    each of its keys did. shares: probabilities, for which there are no registers beside the next scores, go through
-    shared memory. turns: warpgroups ask in turn; where they are two, that took 1 to 2 % longer. */
+/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: of a tile. Stages: of the K and V
+    pipelines. Ahead: persistent CTAs; the scores of a tile are queued before the product with V of the previous
+    tile. ItemPs and KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares:
+    probabilities go through shared memory, because registers hold the next scores. turns: consumers issue products
+    in turn (ping-pong schedule); with two consumers that took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, bool Ahead, int ItemPs = 0, int KeyPs = 0> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool ahead = Ahead, turns = Ahead && Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
-    static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last 128 load
-    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // of a warpgroup; of K, of V
-    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // of a warpgroup
+    static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
+    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // per warpgroup; of a tile of K or V
+    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // per warpgroup
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
-    static constexpr int bytes = 1024 + p_at + Groups * p_bytes;             // 1024: to align
-    static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112; // registers
+    static constexpr int bytes = 1024 + p_at + Groups * p_bytes;             // 1024: for alignment
+    // registers per thread of consumers, and of the producer
+    static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-/*  A CTA's rows are an item. A head has big ones, with rows for all warpgroups, and behind them small ones; heads from
-    `cut` on have small ones alone. Items of `span` heads before those, a section, are taken by rows first. */
+/*  Work items: the rows of q that a CTA takes at a time. A head has big items, with rows for all warpgroups, then
+    small ones; heads from `cut` on have small items only. Heads before `cut` form sections of `span` heads. Within
+    a section, items are ordered by row, then by head, so that the section's K and V stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, bigs;        // items of a head; big ones
-    int small, smalls;      // rows of a small one; small ones of a head that is cut
-    int cut, span, section; // heads; heads of a section; its items
-    int whole, items;       // of the heads before cut; of all
-    unsigned* asked;        // how often CTAs that stay have asked for an item
+    int tiles, bigs;        // items per head; big items per head
+    int small, smalls;      // rows of a small item; small items of a head from `cut` on
+    int cut, span, section; // in heads; heads per section; items per section
+    int whole, items;       // items of the heads before cut; of all heads
+    unsigned* asked;        // counter of the dynamic scheduler: requests for an item so far
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
-    int head, row, end, tiles; // the CTA's first row, the one behind its last, tiles of keys that one of them sees
+    int head, row, end, tiles; // first row, end of rows, and tiles of keys that any of the rows sees
 };
 template <class Plan, class T>
 __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, int index) {
@@ -13603,7 +13798,7 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
         int section = index / work.section, in = index - section * work.section;
         int wide = min(work.span, work.cut - section * work.span), tile = wide == 1 ? in : in / wide;
         head = section * work.span + in - tile * wide;
-        if (work.io.causal) tile = work.tiles - 1 - tile; // the longest first
+        if (work.io.causal) tile = work.tiles - 1 - tile; // longest rows first, for load balance
         row = min(tile, work.bigs) * Plan::rows + max(tile - work.bigs, 0) * work.small;
         if (tile < work.bigs) rows = Plan::rows;
     } else {
@@ -13613,12 +13808,12 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
     const int end = min(n, row + rows), seen = work.io.causal ? end : n;
     return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
-// What a warpgroup is to do: its head and first row, the tiles of keys that its CTA goes through, and how many of them
-// its rows see, which is 0 if it has none. No tiles: there are no more items.
+// A warpgroup's task: its head and first row; the tiles of keys of its CTA; how many of them its rows see (0: it
+// has no rows). tiles = 0: there are no more items.
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// Barriers and buffers of a CTA. task: what is to be done with a warpgroup's q.
+// mbarriers and tasks in shared memory. task: goes with the warpgroup's q.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -13626,9 +13821,9 @@ template <class Plan> struct kbki_fa_barriers {
 };
 template <class Plan> struct kbki_fa_ring {
     kbki_fa_barriers<Plan>* bar;
-    uint32_t base; // of q, and behind it the rings and what is shared, in shared memory
+    uint32_t base; // shared memory address of q; K, V and probabilities follow
     int slot;
-    unsigned parities; // bit 0: of the rings; bit 1: of q
+    unsigned parities; // mbarrier parities. Bit 0: of K and V; bit 1: of q
     __device__ __forceinline__ unsigned parity() const { return parities & 1; }
     __device__ __forceinline__ unsigned q_parity() const { return parities >> 1; }
     __device__ __forceinline__ char* at(int byte) const { return (char*)__cvta_shared_to_generic(base + byte); }
@@ -13641,7 +13836,7 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-// A tile into its slot, panel after panel, as soon as that is empty.
+// Loads a tile into its slot, panel by panel, when the slot is empty.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
                                              const kbki_map* map, int tile, int head) {
@@ -13650,9 +13845,10 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
     for (int p = 0; p < Plan::panels; p++)
         kbki_tma_load_3d<false>(to + p * Plan::keys * 128, map, full, p * 64, tile * Plan::keys, head);
 }
-/*  One thread: fills the rings, item after item. An item's first keys come before its q, for which there is room later.
-    CTAs that stay ask for an item as often as there are items, if there are more than CTAs: they have their first ones,
-    and each asks once in vain. Who asks last leaves the count at 0. */
+/*  The producer, one thread: fills the pipelines, item after item. It loads an item's first keys before its q,
+    whose buffer becomes free later. Dynamic scheduling: a CTA's first item is its index, and further items come
+    from an atomic counter. The CTAs make as many requests as there are items, because each makes one that finds no
+    item. The last request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -13695,10 +13891,10 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     }
 }
 
-/*  sum += p tile without wgmma, which would multiply what is hidden by its zeros, and 0 * NaN is NaN: line by line of
-    the tile, each to those lines of the sum that see it: the same and the later ones, or, After, the same and the
-    earlier ones. below: the warp's first line of the sum less the tile's first line. High: lines of a panel. This is
-    for 16 lines of the tile and p's part for them. */
+/*  sum += p tile without wgmma, which would multiply masked elements by zero, and 0 * NaN is NaN. Row by row of
+    the tile, each is added to the rows of the sum that see it: the same and later rows, or (After) the same and
+    earlier ones. below: the warp's first row of the sum minus the tile's first row. High: rows of a panel. This
+    function takes 16 rows of the tile and their part of p. */
 template <class T, int Columns, int Panels, bool After, int High>
 __device__ __forceinline__ void kbki_fa_visible_16(const char* tile, const uint32_t* p, float* sum, int below,
                                                    int step) {
@@ -13729,21 +13925,21 @@ __device__ __forceinline__ void kbki_fa_visible(const char* tile, const uint32_t
 #pragma unroll
     for (int step = 0; step < Lines / 16; step++)
         kbki_fa_visible_16<T, Columns, Panels, After, High>(tile, p + step * 4, sum, below, step);
-    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
+    kbki_bulk_fence(); // orders these reads before the TMA load that overwrites the buffer
 }
 
-// 0, of which ptxas does not know that: what is made from it in a loop is not kept in registers between its rounds.
+// A zero that ptxas does not know: addresses made from it in a loop are recomputed instead of kept in registers.
 __device__ __forceinline__ uint32_t kbki_fa_zero() {
     uint32_t zero;
     asm volatile("mov.b32 %0, 0;" : "=r"(zero));
     return zero;
 }
 
-// One warpgroup: 64 rows of q. s: scores or their exponentials; p: those in 16 bits, unless they are shared.
+// A consumer warpgroup: 64 rows of q. s: scores, then exponentials; p: exponentials in 16 bits (unless shared).
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k, shared;
     kbki_wg_operand<false, Plan::keys> v;
-    float m[2], l[2], scale; // scale: of scores, to logarithms of base 2
+    float m[2], l[2], scale; // scale: converts scores to logarithms of base 2
     int group;
 
     __device__ __forceinline__ void set(const kbki_attn<T>& io, const kbki_fa_ring<Plan>& ring, int which) {
@@ -13762,7 +13958,7 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // o = or, keep, +=
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // o = or (keep) o +=
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
@@ -13776,17 +13972,18 @@ template <class T, class Plan> struct kbki_fa_rows {
                                                                 step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Scores of keys past each row's limit become -inf. key: the tile's first; row: the warpgroup's.
+    // Masks scores of keys beyond each row's limit with -inf. key: the tile's first; row: the warpgroup's first.
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (!io.causal && io.rows % Plan::keys == 0) return;
         const int column = key + threadIdx.x % 4 * 2, last = (int)io.rows - 1;
         const int mine = io.causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : last;
-        const int low = min(mine, last), high = min(mine + 8, last); // the last keys that the thread's two rows see
+        // the last keys that the thread's two rows see
+        const int low = min(mine, last), high = min(mine + 8, last);
 #pragma unroll
         for (int i = 0; i < Plan::keys / 2; i++)
             if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
     }
-    // Scores become their exponentials relative to the running maximum; factor: for what came before.
+    // Online softmax: scores become exponentials relative to the running maximum; factor: for earlier sums.
     __device__ __forceinline__ void exponentials(float* s, float* factor) {
         float base[2], sum[2][2] = {};
         bool coarse[2];
@@ -13810,14 +14007,15 @@ template <class T, class Plan> struct kbki_fa_rows {
 #pragma unroll
         for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
     }
-    // Sums come before what follows: ptxas, which sees no reason, would put them among the products that are to start
-    // next, and keep scores for them in registers that probabilities are to have. No sum is negative.
+    // Forces the sums to be computed here. Otherwise ptxas moves the additions among the next products, and scores
+    // stay in registers that the probabilities need. The condition is never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    // Exponentials in 16 bits. Shared: a warp multiplies those that it wrote, and a turn has a barrier.
+    // Converts exponentials to 16 bits. Shared: a warp reads only what it wrote itself, and a barrier orders the
+    // rest.
     __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
         const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
@@ -13830,7 +14028,7 @@ template <class T, class Plan> struct kbki_fa_rows {
         }
         if (Plan::shares) kbki_bulk_fence();
     }
-    // Where the thread has its line of 16 keys in shared memory: of the first ones, and of others.
+    // Address of the thread's row of 16 keys in shared memory: of the first 16 keys; of step `step`.
     __device__ __forceinline__ uint32_t place() const {
         const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
                        line = thread % 128 / 32 * 16 + lane % 16;
@@ -13839,22 +14037,24 @@ template <class T, class Plan> struct kbki_fa_rows {
     static __device__ __forceinline__ uint32_t place(uint32_t first, int step) {
         return (first ^ step % 4 * 32) + step / 4 * 8192;
     }
-    static __device__ __forceinline__ void rescale(float* o, const float* factor) { // mostly there is no new maximum
+    // usually no row has a new maximum, and nothing is multiplied
+    static __device__ __forceinline__ void rescale(float* o, const float* factor) {
         if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
     }
-    // o = p V of an item's first tile, in causal attention: of a hidden value that is NaN or infinite, 0 times it is in
-    // the sum. A sum that is either is made anew without hidden values. row: the warpgroup's first.
+    // Corrects o = p V of an item's first tile in causal attention: 0 times a masked NaN or infinity is NaN. If o
+    // has a NaN or an infinity, the product is computed again without the masked values. row: the warpgroup's
+    // first.
     __device__ __forceinline__ void mend(const char* tile, const uint32_t* p, float* o, int row) const {
-        float any = 0; // or NaN
+        float any = 0; // 0, or NaN
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) any = fmaf(o[i], 0.0f, any);
         if (!kbki_barrier_any<128>(1 + group, any != 0)) return;
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) o[i] = 0;
         const int below =
-            row % Plan::keys + threadIdx.x % 128 / 32 * 16; // the tile is the one with the row's own key
+            row % Plan::keys + threadIdx.x % 128 / 32 * 16; // this tile contains the key of the row
         if constexpr (Plan::shares) {
 #pragma unroll 1
             for (int step = 0; step < Plan::keys / 16; step++) {
@@ -13869,12 +14069,12 @@ template <class T, class Plan> struct kbki_fa_rows {
     }
 };
 
-// Rows that are to be written: the warpgroup's first, and what their o is to be multiplied by.
+// Rows that are finished: the warpgroup's first row, and the factors for their o.
 struct kbki_fa_out {
     int head, row;
     float inv[2];
 };
-// lse of such rows, which is there before their o.
+// Stores lse of finished rows, and returns the factors; o follows later.
 template <class T, class Plan>
 __device__ __forceinline__ kbki_fa_out kbki_fa_close(const kbki_attn<T>& io, const kbki_fa_rows<T, Plan>& rows,
                                                      int head, int row) {
@@ -13891,7 +14091,7 @@ __device__ __forceinline__ kbki_fa_out kbki_fa_close(const kbki_attn<T>& io, con
     }
     return out;
 }
-// Their o.
+// Epilogue: stores o of finished rows.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_out& rows, float* o) {
     kbki_mm<T> out = {};
@@ -13904,50 +14104,50 @@ __device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_wgmma     Attention forward through wgmma: a warpgroup's way through tiles, the kernel, its launches.
+  >>attention_wgmma     Attention forward with wgmma: the loop of a consumer warpgroup, the kernel, its launches.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// --- a warpgroup's way through the tiles of an item, from the last that it sees to the first
+// --- the loop of a consumer warpgroup over the tiles of an item, from the last that it sees to the first
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
-// Warpgroups ask for products in turn, if at all: wait for it; give it to the next.
+// Ping-pong schedule: a consumer waits for its turn to issue products, then passes the turn to the next.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
     if (Plan::turns) kbki_barrier<256>(5 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// The warpgroup's q and task are no longer wanted: each warp's lane 0 says so, which has read the task.
+// Tells the producer that q and task are no longer needed. Lane 0 of each warp, which has read the task, arrives.
 template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
     if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
 }
-// What the warpgroup is to do next. Returns how many tiles of keys its rows see.
+// Takes the warpgroup's next task. Returns the number of tiles of keys that its rows see.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_take(kbki_fa_ring<Plan>& ring, kbki_fa_rows<T, Plan>& rows,
                                             kbki_fa_task* task) {
     kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity());
     ring.parities ^= 2;
     kbki_fa_task it = {};
-    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // who reads it says that it is no longer wanted
+    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // the same lane later releases it, in kbki_fa_done
     task->head = __shfl_sync(~0u, it.head, 0), task->row = __shfl_sync(~0u, it.row, 0);
     task->tiles = __shfl_sync(~0u, it.tiles, 0), task->seen = __shfl_sync(~0u, it.seen, 0);
     rows.begin();
     return task->seen;
 }
-// Past a tile that is hidden from all of the warpgroup's rows.
+// Passes a tile that is masked for all rows of the warpgroup.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
-    // No warp is left behind, for which a barrier would flip twice.
+    // No warp falls behind so far that a barrier's phase flips twice.
     if (!Plan::turns) kbki_barrier<128>(1 + group);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// Tile after tile, each to its end.
+// Rungs 7 and 8: scores, exponentials and values of a tile, one after the other.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13979,8 +14179,8 @@ __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_r
     kbki_fa_finish<T, Plan>(work.io, kbki_fa_close(work.io, rows, task.head, task.row), o);
 }
 
-// Scores that have nothing beside them, of the next item that has rows for the warpgroup. task: an item that has none,
-// or no tiles. Returns how many of the new one's tiles are left; -1: there is no such item.
+// Computes the first scores of the next item in which the warpgroup has rows; no product overlaps with them. task:
+// an item without rows, or tiles = 0. Returns how many tiles are left; -1: there is no such item.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -14006,10 +14206,11 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  Scores a tile ahead, from one item to the next as well: they are asked for before the values of the tile before are,
-    two products at a time. Exponentials are left to ptxas, which puts most of them behind the wait for values: with all
-    of them before it, this took 1 to 2 % longer on an H200. first, fresh: whether the scores,
-    and the values, are those of an item's first tile. */
+/*  Rung 9: the scores of a tile are queued before the values of the previous tile, also across items. Two products
+    are then in the queue (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). The place
+    of the exponentials is left to ptxas. It puts most of them after the wait for the values; forcing all of them
+    before the wait took 1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's
+    first tile. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -14017,7 +14218,7 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
     uint32_t p[Plan::shares ? 1 : Plan::keys / 4];
     rows.set(work.io, ring, group);
-    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
+    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // starts the ping-pong: the first turn
     task.tiles = 0;
 #pragma unroll 1
     do {
@@ -14066,6 +14267,7 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Rungs 7 to 9: warp specialization. The last warpgroup loads by TMA, the others compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -14073,7 +14275,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fa_barriers<Plan> bar;
     kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
-    const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0); // one value per warp, as the compiler sees then
+    // the shuffle tells the compiler that the value is the same in the whole warp
+    const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0);
     if (threadIdx.x == 128 * Plan::groups) {
         for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 4);
         for (int i = 0; i < Plan::stages; i++) {
@@ -14084,7 +14287,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        kbki_barrier_arrive<Plan::threads>(0); // who set the barriers up need not wait for those who are to see them
+        // arrives only: the warp that initialised the mbarriers need not wait
+        kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
     } else {
@@ -14097,7 +14301,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
-// How rows are dealt out: rows of small items; heads that have big ones as well; ps until all is done.
+// A division into work items: rows of a small item; heads that have big items, too; predicted time in ps.
 struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
@@ -14106,9 +14310,9 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
     const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
     return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
 }
-/*  When all is done, where each multiprocessor takes the next item as soon as it is free: of each of the first `cut`
-    heads so many big ones and then `rest` small ones, of the others `smalls`. Those that took small ones are free again
-    in the order in which they took them; so are those that took big ones. */
+/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
+    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
+    order in which they started, and so do big ones: two queues are enough. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -14124,15 +14328,16 @@ KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs
         }
     return last;
 }
-/*  Where all rows see all keys: small items, and heads that have small ones alone, for what fills no round of big ones.
-    Some of a CTA's warpgroups took 42 % of what all of them take, and their share of the other 58, on an H200. */
+/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
+    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
+    share of the other 58 % (measured on an H200). */
 template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
     const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
     const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
     kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
     if (sms > 256) return best;
     for (int groups = Plan::groups; groups > 0; groups--)
-        for (int some = 0; some < 2; some++) { // a head that is one of many like it takes as long as the others
+        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
             const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
             const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
             if ((groups == Plan::groups || !last) && some) continue;
@@ -14144,10 +14349,10 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
         }
     return best;
 }
-// The last answers are kept: each takes longer than a launch.
+// Keeps the last results, because a prediction takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
     static thread_local struct {
-        int64_t heads, rows; // 0: nothing is kept here
+        int64_t heads, rows; // 0: empty
         kbki_fa_deal deal;
     } kept[16];
     if (io.causal) return kbki_fa_deal_plain<Plan>(io);
@@ -14170,7 +14375,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     if (why) return why;
     if (!kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16)) return KBKI_TEXT_TMA_HEADS;
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    if (!io.causal || span < 1) span = 1; // heads whose keys and values L2 holds at once
+    if (!io.causal || span < 1) span = 1; // heads whose K and V fit into L2 together
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
     work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
@@ -14187,7 +14392,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// d by warpgroups of CTAs that stay
+// d x consumer warpgroups, of the persistent kernels
 typedef kbki_fa_plan<128, 2, 128, 3, true, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, true, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, true, 930000, 12200> kbki_fa_64x3;
@@ -14219,8 +14424,8 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; without tensor cores, with the S^2
-                      matrices in memory, and in tiles.
+  >>attention_bwd     Attention backward: shapes, oracle, card; kernels without tensor cores, with the S^2 matrices
+                      in memory, and in tiles.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -14231,27 +14436,27 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     bytes  8*B*H*S*d*s + 4*B*H*S
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
            scale or of the root of the sum of squares of what was added
-    1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
-    3 shared   warp per row, then per key         <- nothing of S^2 in memory: p and ds are computed anew, twice, so
-                                                     that five products become seven
-    4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- an operand serves several FMAs, which limit
-    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply, those of 7.5 in f16; all load, then
-                                                     multiply, in turn; in >>attention_bwd_mma
-    6 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while rows
-                                                     pass by; dq collects by atomics in f32, laid out as accumulators
-                                                     are: full lines. It waits for the next tile's barrier: one each;
-                                                     in >>attention_bwd_mma
+    1 naive    p and ds in memory                 <- slow: as forward, for two matrices. S <= 2048
+    3 shared   warp per row, then per key         <- nothing of size S^2 in memory: p and ds are recomputed, twice,
+                                                     so five products become seven (recomputation: Dao et al. 2022)
+    4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- an operand serves several FMAs. FMAs limit
+    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on);
+                                                     but loads and products alternate; in >>attention_bwd_mma
+    6 flashmma mma.sync; p recomputed once        <- FlashAttention-2 (Dao 2023): a CTA keeps 128 keys, and their
+                                                     dk and dv stay in registers while rows of q pass. Atomics add
+                                                     dq in f32, in the layout of accumulators, so that they are
+                                                     coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
-    bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
-               lse has no room there for the logarithm of a sum. NaN or infinity in a row or a key that causality
-               hides leaves no trace, except that warpmma multiplies q, k and do by its zeros */
+    bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because
+               an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked
+               row or key has no effect, except in warpmma, which multiplies q, k and do by zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
      1 naive       326.5 ms    0 %      -  both S x S matrices in memory
-     3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, p and ds anew
+     3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, recomputation
      4 flash       20.29 ms    2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
-     5 warpmma      5266 us    8 % 3.85 x  mma.sync, tiles loaded by all threads, in turn
-     6 flashmma     1137 us   37 % 4.63 x  128 keys stay, dq by atomics
-     7 flashws     644.5 us   65 % 1.76 x  the same through wgmma and TMA
+     5 warpmma      5266 us    8 % 3.85 x  mma.sync, loads and products alternate
+     6 flashmma     1137 us   37 % 4.63 x  128 keys per CTA, dq by atomics
+     7 flashws     644.5 us   65 % 1.76 x  the same with wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -14259,7 +14464,7 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
     for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
     t[5] = kbki_in("lse", rows, 0);
-    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25; // as forward would give
+    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25; // as the forward pass gives
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
 }
@@ -14277,7 +14482,7 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// p and ds of one pair; *about: ds with the sizes of its two terms in place of their difference.
+// p and ds of one pair; about: ds with the absolute values of its two terms added instead of subtracted.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -14293,7 +14498,7 @@ KBK_FN kbki_attn_pair kbki_attn_pair_of(const kbk_shape* s, const double* const*
     r.about = r.p * (fabs(dp) + fabs(dot)) * scale * (scale * size > 8 ? scale * size / 8 : 1);
     return r;
 }
-// y += w x and, if wanted, mag += (about x)^2
+// y += w x; mag (if not NULL) += (about x)^2
 KBK_FN void kbki_attn_add(double* y, double* mag, double w, double about, const double* x, int64_t d) {
     for (int64_t c = 0; c < d; c++) {
         y[c] += w * x[c];
@@ -14329,8 +14534,8 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // per row, 64-row tiles filled up: lse * log2(e), D
-    float* sum;   // of dq
+    float2* stat; // per row, padded to tiles of 64 rows: lse * log2(e), and D
+    float* sum;   // of dq, in f32
     int64_t heads, rows;
     float scale;
     int causal, vector;
@@ -14355,7 +14560,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Scratch of the variants that keep no scores.
+// Workspace of the variants that do not keep the scores.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -14363,7 +14568,7 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// Thread per pair; then thread per element of dq, and of dk and dv.
+// One thread per pair of row and key; then one thread per element of dq, dk and dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -14416,22 +14621,23 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-/*  p and ds are computed anew wherever they are wanted, and are never in memory. A warp has a row of q and its dq, or,
-    with Keys, a key and its dk and dv: its lines of a and b stay, and those of the others, u and w, pass by, 32 at a
-    time. A lane computes p and ds of one pair, and then adds to every 32nd column. So nobody adds to another's sums. */
+/*  p and ds are recomputed in each of two passes and never stored. A warp owns a row of q and its dq or (Keys) a
+    key and its dk and dv. Its own rows a and b stay; the other side's rows u and w pass, 32 at a time. A lane
+    computes p and ds of one pair, and then accumulates every 32nd column. No atomics are needed, because each sum
+    has one owner. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(256) kbk_attention_bwd_shared_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ float a[8][Dim], b[8][Dim], u[32][Dim + 1], w[32][Dim + 1];
     int n = (int)io.rows, tiles = (n + 7) / 8, first = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, me = first + warp;
     int end = io.causal && !Keys && first + 8 < n ? first + 8 : n;
-    int64_t head = blockIdx.x / tiles * io.rows; // its first row
+    int64_t head = blockIdx.x / tiles * io.rows; // first row of the head
     float sum_u[Dim / 32] = {}, sum_w[Dim / 32] = {};
     kbki_attn_stage<Dim>(a, (Keys ? io.k : io.q) + (head + first) * Dim, n - first);
     kbki_attn_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s = 0, dp = 0, p = 0, ds = 0;
-        __syncthreads(); // all are done with the others before
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at);
         kbki_attn_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at);
         __syncthreads();
@@ -14440,10 +14646,11 @@ __global__ void __launch_bounds__(256) kbk_attention_bwd_shared_k(kbki_attn_back
         int row = Keys ? at + lane : me, key = Keys ? me : at + lane;
         bool seen = row < n && key < n && (!io.causal || key <= row);
         if (seen) {
-            float lse = io.lse[head + row]; // of a row that saw nothing -inf
+            float lse = io.lse[head + row]; // -inf if the row saw no key
             p = expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)), ds = p * (dp - dot[head + row]) * io.scale;
         }
-        for (unsigned all = __ballot_sync(~0u, seen); all; all &= all - 1) { // what is hidden may be NaN
+        // skips masked pairs, which may be NaN
+        for (unsigned all = __ballot_sync(~0u, seen); all; all &= all - 1) {
             int l = __ffs((int)all) - 1;
             float its_p = __shfl_sync(~0u, p, l), its_ds = __shfl_sync(~0u, ds, l);
 #pragma unroll
@@ -14478,13 +14685,14 @@ template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_s
                            : run(kbk_attention_bwd_shared_k<T, 128, false>, kbk_attention_bwd_shared_k<T, 128, true>);
 }
 
-// ---- The plain rungs without tensor cores end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. p and ds anew, as in rung 3, but a tile of 32 x 32 at a time: once for
-    dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet
-    all rows. So nobody adds to another's sums. Everything is f32 in shared memory, three tiles and the small one: 55
-    KiB at d = 128; what passes by is therefore read twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows
-    4 y .. 4 y + 3 of what stays, x and x + 16 of what passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+/*  flash. Rung 3 in tiles of 32 x 32: p and ds are recomputed twice. One kernel computes dq; its CTAs keep 32 rows
+    of q and pass over all keys. The other computes dk and dv; its CTAs keep 32 keys and pass over all rows. Each
+    sum has one owner. Shared memory holds three f32 tiles and the 32 x 32 one (55 KiB at d = 128); the passing
+    operands are therefore loaded twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3
+    of the operand that stays, x and x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a
+    result. */
 #define KBKI_BACK_TILE 32
 template <int Dim> struct kbki_attn_back_tiles {
     float *one, *two, *moving, *small;
@@ -14494,7 +14702,7 @@ template <int Dim> struct kbki_attn_back_tiles {
     }
     static constexpr size_t bytes = (3 * KBKI_BACK_TILE * (Dim + 4) + KBKI_BACK_TILE * (KBKI_BACK_TILE + 4)) * 4;
 };
-// exp(s - lse); a row that saw nothing has none.
+// exp(s - lse); 0 if the row saw no key.
 __device__ __forceinline__ float kbki_attn_back_p(float s, float scale, float lse) {
     return expf(fmaf(s, scale, lse == -INFINITY ? -INFINITY : -lse));
 }
@@ -14521,14 +14729,14 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         int row = row0 + 4 * y + r;
-        limit[r] = io.causal && row < n ? row : n - 1; // the last key that it sees
+        limit[r] = io.causal && row < n ? row : n - 1; // the last key that the row sees
         if (row < n) lse[r] = io.lse[head + row], big_d[r] = dot[head + row];
     }
     kbki_attn_load<T, Dim, Tile>(at.one, io.q + (head + row0) * Dim, n - row0);
     kbki_attn_load<T, Dim, Tile>(at.two, io.dout + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += Tile) {
         float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
-        __syncthreads(); // the tile before is done with k
+        __syncthreads(); // all warps have read k of the previous tile
         kbki_attn_load<T, Dim, Tile>(at.moving, io.v + (head + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
@@ -14544,7 +14752,7 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
                 bool seen = key + x + 16 * e <= limit[r];
                 at.small[(4 * y + r) * Pitch + x + 16 * e] = seen ? p * (dp[r][e] - big_d[r]) * io.scale : 0.0f;
             }
-        __syncwarp(); // these four rows are written and read by sixteen lanes of one warp
+        __syncwarp(); // sixteen lanes of one warp write and read these four rows
         kbki_attn_values<Dim, Tile>(
             at.small, at.moving, y, x, key + Tile - 1 > limit[0], [&](int r, int k) { return key + k > limit[r]; },
             dq);
@@ -14567,7 +14775,7 @@ __global__ void __launch_bounds__(128) kbki_attn_back_keys_k(kbki_attn_back<T> i
         float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
         bool doubt = (io.causal && row == key0) || row + Tile > n;
         auto hidden = [&](int r, int i) { return row + i >= n || (io.causal && row + i < mine + r); };
-        __syncthreads(); // the tile before is done with q
+        __syncthreads(); // all warps have read q of the previous tile
         kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
         __syncthreads();
         kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
@@ -14623,12 +14831,13 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_mma     Attention backward on tensor cores, by mma.sync; the card is in >>attention_bwd.
+  >>attention_bwd_mma     Attention backward on tensor cores with mma.sync; the card is in >>attention_bwd.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  warpmma. As in rung 3, a or b by u or w, but a warp has 16 rows or keys, meets 16 of the others at a time, and
-    multiplies as rung 5 of forward does: p and ds come out as left operands of the products that they go into. */
+/*  warpmma. Two passes as in rung 3, with a or b multiplied by u or w. A warp has 16 rows or keys, takes 16 of the
+    other side at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a first
+    operand. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14641,7 +14850,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
     kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
         float p[2][4] = {}, ds[2][4] = {};
-        __syncthreads(); // all are done with the others before
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
         kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
         __syncthreads();
@@ -14652,7 +14861,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
             int row = Keys ? other : me, key = Keys ? me : other;
             float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
             bool seen = row < n && key < n && (!io.causal || key <= row);
-            float lse = seen ? io.lse[head + row] : INFINITY; // of a row that saw nothing -inf
+            float lse = seen ? io.lse[head + row] : INFINITY; // -inf if the row saw no key
             s = seen ? expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)) : 0.0f;
             dp = seen ? s * (dp - dot[head + row]) : 0.0f;
         }
@@ -14688,10 +14897,10 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                : run(kbk_attention_bwd_warpmma_k<T, 128, false>, kbk_attention_bwd_warpmma_k<T, 128, true>);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
-    lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
+/*  flashmma. Preparation: computes D and the base of exponents of every row. Rows that pad the last tile get an
+    infinite lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14713,7 +14922,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // what dq is added to
+    if (head < io.heads) { // dq starts at 0
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
@@ -14721,7 +14930,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last: sums of dq, which lie as the accumulators of the main kernel lay, to rows.
+// Last kernel: converts the sums of dq from the layout of the main kernel's accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
@@ -14742,15 +14951,15 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  A warp has 32 keys and works with 32 rows of q at a time: every operand read from shared memory then serves
-    two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
-    and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
-    scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
+/*  A warp has 32 keys and takes 32 rows of q at a time, so that each operand read from shared memory serves two
+    mma. Scores are computed transposed, with keys as rows: p and ds then have the layout of a first operand for dv
+    and dk. At d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys. Each computes
+    the scores of half the rows and the sums of half the columns; they exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
+    // Tiles of ds that are kept. If there is room for one only (before 9.0), its dq needs an extra barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -14758,8 +14967,8 @@ template <int Dim, int Keys> struct kbki_attn_plan {
 #endif
     static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
-// Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
-// row: of this thread's first element.
+// Sets p or ds to zero if the row or the key is beyond the last, or (causal) the key is masked. key and row: of
+// this thread's first element.
 __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < 32; n++) {
@@ -14767,14 +14976,14 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Where p and ds lie: 128 keys by 64 rows, swizzled like every tile. to: of the warp's keys; a lane's part of
-// block (m, c) of the 32 x 32 from row `part` on.
+// Address of block (m, c) of p or ds, from row `part` on, for this lane: 128 keys by 64 rows, swizzled like the
+// other tiles. to: of the warp's keys.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
-/*  p and ds of a warp's 32 keys, the first of them `key`, with 32 rows, the first of them `row`, at `part` of
-    their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
-    rows or keys past the last, 2: and keys past their row. */
+/*  p and ds of a warp's 32 keys (the first is `key`) with 32 rows (the first is `row`, at `part` of their tile).
+    The exponentials do not depend on the second product, so the two overlap. hidden: 1 if rows or keys are beyond
+    the last, 2 if keys are causally masked, too. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14815,7 +15024,7 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
 // dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
-// diagonal p and ds have zeros that only NaN and infinity do not respect.
+// diagonal p and ds have zeros; if q or do holds NaN or infinity, the products with these zeros are skipped.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
                                                     const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
@@ -14829,14 +15038,14 @@ __device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float 
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, q, first, at);
     }
 }
-// What two warps say to each other: a pair has one barrier for either direction.
+// Synchronises a pair of warps: each warp has a named barrier to signal the other.
 __device__ __forceinline__ void kbki_attn_back_tell(int barrier) { kbki_barrier_arrive<64>(barrier); }
 __device__ __forceinline__ void kbki_attn_back_hear(int barrier) { kbki_barrier<64>(barrier); }
-// Number of a row's 64-row tile.
+// Index of the 64-row tile of a row.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; of several, the one of this pass.
+// This warp's 32 x 32 part of dq for the tile of rows that starts at `tile`. pass: selects one of several parts.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
@@ -14847,7 +15056,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     constexpr int Blocks = Plan::lines / 16;
-    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks; // of the blocks of 16 keys, all rows see so many
+    // number of blocks of 16 keys that all of the rows see
+    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks;
     auto add = [&](int c, bool diagonal) {
         uint32_t a[2][2][4];
 #pragma unroll
@@ -14882,11 +15092,12 @@ __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io
                            io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
     kbki_ahead_close();
 }
-// A warp's place: its CTA's tiles in shared memory, its keys and sums.
+// State of a warp: its CTA's tiles in shared memory, its keys and sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    int n, warp, head, key0, mine, turn; // mine: the first of its keys; turn: which half of the rows comes first
+    // mine: first key of the warp in the tile; turn: which half of the rows comes first
+    int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
     float dk[2][8][4], dv[2][8][4];
@@ -14896,12 +15107,12 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
     }
 
-    // Half i of a tile's rows: p and ds of this warp's keys, and what they add to dk and dv. before: dq of the tile
-    // before, first.
+    // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
+    // dq of the previous tile.
     __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
         extern __shared__ uint4 kbki_attn_shared[];
-        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
-        const bool none = io.causal && shift > 0;                           // all hidden
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key minus first row
+        const bool none = io.causal && shift > 0;                           // all pairs are masked
         const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
         const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
         const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
@@ -14909,7 +15120,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                              (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
         uint32_t p[2][2][4], x[2][2][4];
-        // Between the halves, where few registers are wanted soon after: the additions still read theirs.
+        // Between the halves register pressure is low; the atomics still read their registers.
         if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
         if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
         if (Plan::share == 1 || i == 0) {
@@ -14929,6 +15140,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
     }
 };
+// A CTA keeps Keys keys and passes over the rows of q, 64 at a time, by cp.async.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -14959,7 +15171,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        __syncthreads(); // the next rows come into the place of these, beside dq
+        __syncthreads(); // next rows overwrite these while dq is computed
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
         for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
@@ -14970,7 +15182,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
         kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, me.ds_of((row - 64 - first) / 64 & 1), k, at);
 #pragma unroll
     for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
-    __syncthreads(); // k is free
+    __syncthreads(); // k has been read by all and becomes the staging buffer
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
@@ -14988,7 +15200,7 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
+// 64 keys per CTA and one buffer of rows: for d = 128 if an SM has less than 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14998,7 +15210,7 @@ template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_
     size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
     const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
-    if (!why && !bytes) // what is built for less than sm 90 needs less
+    if (!why && !bytes) // code for less than 9.0 needs less
         bytes = kbki_attn_plan<Dim, 128>::bytes(1),
         why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
     if (why) return why;
@@ -15016,61 +15228,62 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 7, for compute capability 9.0
-                             alone.
+  >>attention_bwd_hopper     Attention backward with wgmma and TMA, for compute capability 9.0 only: rung 7.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  128 keys stay in shared memory, two warpgroups have the dk and dv of 64 each in registers, and a thread
-               of other warps keeps a ring of two tiles of q and do full: 64 rows at d = 128, 128 at d = 64. Scores
-               come with keys as rows, so that p and ds are left operands of dv and dk in the registers that they were
-               made in; ds goes to shared memory as well, for dq: each warpgroup has 64 x 64 of it, over all 128 keys
-               <- no thread moves operands, and each product but the first two of a tile runs beside something else:
-               dv beside ds, dk beside the sums of dq and the next tile's scores, and what is left of a tile is one
-               barrier. At d = 128, nothing hidden, CTAs stay and load the next keys beside the last results; where
-               causality makes items short and long, those that stay have been slower. Sums of dq that leave shared
-               memory by bulk copies, which add, were slower too than additions from registers: 548 TFLOP/s instead
-               of 559 at d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
-    bound by   arithmetic; and shared memory, which 64 x 64 products read at its full rate
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full (64 rows
+               at d = 128, 128 at d = 64). A CTA keeps 128 keys in shared memory. Two consumer warpgroups hold dk
+               and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
+               and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
+               warpgroup computes 64 x 64 of dq over all 128 keys
+               <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
+               with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. At d = 128
+               without a causal mask the kernel is persistent, and loads the next keys while the last results are
+               stored. With a causal mask items differ in length, and a persistent kernel was slower. Adding dq to
+               memory by bulk reductions from shared memory was slower than atomics from registers. The rates on an
+               H200 (bf16, S = 4096) were 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+    bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
 
-    What goes before and after is flashmma's: D and the exponents' bases; sums of dq to rows. Rows and keys past the
-    last are zeros by the copy, and p and ds are 0 there, as they are where causality hides. do, q, k and v have to
-    start on 16 bytes; o, dq, dk and dv may lie anywhere. */
-#define KBKI_TEXT_TMA_BACK "TMA wants do, q, k and v to start on 16 bytes: use flashmma"
+    The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
+    fills rows and keys beyond the last with zeros; p and ds are set to 0 there and where the mask hides them. do,
+    q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+#define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Shared memory: K, V, the rings of Q and dO, two tiles of ds, what is known of rows. Q, K, V and dO lie in blocks of
-    64 lines, panel after panel in each; ds as 64 rows for each key, 128 keys, and then the next 64 rows. */
+/*  Shared memory: K, V, two buffers each of Q and dO, two tiles of ds, and two of row statistics. Q, K, V and dO
+    are stored in blocks of 64 rows, panel by panel in each block. ds has 64 rows for each of 128 keys, then the
+    next 64. */
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
-    static constexpr bool stay = Stay; // a CTA an SM, item after item
+    static constexpr bool stay = Stay; // persistent kernel: one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
     static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: to align
+    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: for alignment
     static_assert(panels * blocks == 2, "a block of dq for each warpgroup");
 };
 struct kbki_fab_maps {
     kbki_map q, k, v, dout;
 };
-// Items of `span` heads together are taken by keys first: the first keys have the most rows that see them.
+// Work items of `span` heads are ordered by key, because the first keys are seen by the most rows (longest first).
 template <class T> struct kbki_fab {
     kbki_attn_back<T> io;
-    int tiles, span, items; // of keys, per head; heads; tiles of all heads
+    int tiles, span, items; // tiles of keys per head; heads per group; tiles of all heads
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
     uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2], again[2];
 };
-// Keys that a CTA works at, the first row that sees one of them; and its shared memory.
+// The keys of a CTA, and the first row that sees one of them; the CTA's shared memory.
 struct kbki_fab_item {
     kbki_fab_barriers* bar;
     char* base;
     int head, key, row;
 };
-// What a CTA does in its round number `round`, the way back and forth; false: nothing.
+// Work item of a CTA in round `round`. Odd rounds reverse the order, for load balance. false: no item.
 template <class T>
 __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
     unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -15082,18 +15295,18 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
     return true;
 }
 
-// One thread: K and V, and tile after tile of rows, item after item.
+// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time; one thread calls it.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// Q, dO and what is known of the rows of a tile.
+// Loads Q, dO and the row statistics of a tile.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_fetch(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
                                                const kbki_fab_item& item, int row, unsigned slot, uint64_t* q_full,
                                                uint64_t* dout_full) {
-    const int filled = ((int)io.rows + 63) / 64 * 64; // rows of a head that something is known of
+    const int filled = ((int)io.rows + 63) / 64 * 64; // rows of a head with statistics
     const unsigned known = (unsigned)min(Plan::rows, filled - row) * 8;
     kbki_bar_expect(q_full, Plan::row_bytes + known);
     kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::q + slot * Plan::row_bytes, &maps.q, q_full, row,
@@ -15104,12 +15317,13 @@ __device__ __forceinline__ void kbki_fab_fetch(const kbki_fab_maps& maps, const 
     kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::dout + slot * Plan::row_bytes, &maps.dout, dout_full,
                                             row, item.head);
 }
+// The producer, one thread: loads K and V, then tile after tile of rows, item after item.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
     unsigned slot = 0, parity = 1, keys_parity = 1;
-    kbki_follow_wait(); // consumers get what is known of rows, and sums of dq that are 0, by way of this thread
+    kbki_follow_wait(); // for all threads: statistics and zeroed dq come from the previous kernel (PDL)
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         if (!kbki_fab_where(work, round, &item)) continue;
 #pragma unroll 1
@@ -15128,32 +15342,33 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
     }
 }
 
-// Results that a product is to define: what was in these registers before is nobody's, or ptxas sees a product's
-// registers written to while it is on its way.
+// Declares registers that a product will define, as undefined. Otherwise ptxas sees writes to a product's
+// registers while the product is in flight, and serialises it.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
 }
-// --- a warpgroup. s: scores, p, in f32; t: do v, ds, in f32; p and x: p and ds in 16 bits. Lines of them are keys,
-//     columns are rows.
+// --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
+//     Their rows are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
-    kbki_wg_operand<true> all; // the shared memory
+    kbki_wg_operand<true> all; // descriptor of the start of shared memory
     const char* base;
-    int group, panel, block; // of dq: 64 columns, 64 rows
-    float scale;             // of scores, to logarithms of base 2
+    int group, panel, block; // of dq: index of its 64 columns, and of its 64 rows
+    float scale;             // converts scores to logarithms of base 2
 
     __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
         base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
         all.set(at);
     }
-    // What lies at `bytes`. Made anew for each tile: those of K and V would take 48 registers otherwise.
+    // Operand at byte offset `bytes`. Recomputed for each tile: those of K and V would otherwise take 48
+    // registers.
     template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
         kbki_wg_operand<Along> it;
         it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
         asm volatile("" : "+r"(it.low));
         return it;
     }
-    // lines of K or V times lines of Q or dO
+    // s = rows of K or V times rows of Q or dO
     __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
         const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
         kbki_fab_new<Plan::rows / 2>(s);
@@ -15165,7 +15380,7 @@ template <class T, class Plan> struct kbki_fab_keys {
         }
         kbki_wg_commit();
     }
-    // sum += p dO, or ds Q
+    // sum += p dO, or sum += ds Q
     __device__ __forceinline__ void add(const uint32_t* p, uint32_t rows, float* sum) const {
         const auto b = operand<false>(rows);
         kbki_wg_fence();
@@ -15175,7 +15390,7 @@ template <class T, class Plan> struct kbki_fab_keys {
                 sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
         kbki_wg_commit();
     }
-    // 64 x 64 of dq, from all keys: ds is read as if it were transposed.
+    // 64 x 64 of dq, over all keys; ds is read as a transposed operand.
     __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
         const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
         kbki_fab_new<32>(sum);
@@ -15187,7 +15402,7 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // What is known of the rows of the thread's columns 8 b + 0 and 1: base of the exponent and D, twice.
+    // Statistics of the rows of the thread's columns 8 b and 8 b + 1: base of the exponent and D of each.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -15216,8 +15431,8 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // 0 where a row or a key comes after the last, or, in causal attention, the row before its key. row, key: the
-    // tile's and the warpgroup's first.
+    // Sets s to 0 if the row or the key is beyond the last, or if the key is masked. row, key: first ones of the
+    // tile and of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -15232,7 +15447,7 @@ template <class T, class Plan> struct kbki_fab_keys {
 #pragma unroll
         for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    // ds for dq; the barrier after it is the caller's.
+    // Stores ds to shared memory for dq. The caller synchronises afterwards.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
         const char* to = base + ds + key * 128;
@@ -15245,7 +15460,7 @@ template <class T, class Plan> struct kbki_fab_keys {
     }
 };
 
-// This warpgroup's 64 x 64 of dq of the tile from `row` on, to where kbki_attn_dq_k looks for it.
+// Adds this warpgroup's 64 x 64 of dq to the sums, in the layout that kbki_attn_dq_k reads.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               int head, int row, const float* d) {
@@ -15257,7 +15472,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows, and where it lies.
+// A tile of rows, and its offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -15267,8 +15482,8 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-/*  A tile of rows. Its scores are asked for while the product for dk of the tile before, and the additions to dq, may
-    be on their way; that product is the last to read a slot of the ring. */
+/*  Processes a tile of rows. Its scores are queued while the dk product and the dq atomics of the previous tile
+    may still run. The dk product is the last to read a slot of the pipeline. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
@@ -15279,7 +15494,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     uint32_t p[Plan::rows / 4], x[Plan::rows / 4];
     kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
     keys.scores(0, tile.q(), s);
-    kbki_wg_wait<1>(); // for dk of the tile before
+    kbki_wg_wait<1>(); // for dk of the previous tile
     if (tile.row > item.row) kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
     kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
     keys.scores(Plan::v, tile.dout(), t);
@@ -15303,7 +15518,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     kbki_fab_give(io, keys, item.head, tile.row, d);
 }
 
-// --- causality and numbers that are none: 0 times a hidden one would be NaN
+// --- causal mask with NaN or infinity: 0 times a masked one would be NaN
 
 // Whether a tile has a NaN or an infinity; the same answer for the whole warpgroup.
 template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const char* tile, int group) {
@@ -15316,16 +15531,16 @@ template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const
         any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
     }
-    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
+    kbki_bulk_fence(); // orders these reads before the TMA load that overwrites the buffer
     return kbki_barrier_any<128>(1 + group, any & 0x80008000u);
 }
 
-// Tiles of rows that do not see all of the CTA's keys: the first ones.
+// The number of tiles of rows that do not see all keys of the CTA; they come first.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fab_diagonal(const kbki_attn_back<T>& io, const kbki_fab_item& item) {
     return (min((int)io.rows - item.row, Plan::keys) + Plan::rows - 1) / Plan::rows;
 }
-// Whether K, or Q or dO of such rows, has NaN or infinity. The same answer for both warpgroups.
+// Whether K, or Q or dO of these tiles, holds NaN or infinity; the same answer for both warpgroups.
 template <class T, class Plan>
 __device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const kbki_fab_item& item,
                                               kbki_fab_tile<Plan> tile, int group) {
@@ -15339,13 +15554,14 @@ __device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const
     }
     return kbki_barrier_any<256, 3>(wild);
 }
-// As kbki_fab_step, for a tile of such rows that is there: what causality hides is left out of the sums.
+// The same as kbki_fab_step for a loaded tile of this kind; masked pairs are left out of the sums.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                                  const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile,
                                                  float* dk, float* dv) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
-    const int below = item.key + keys.group * 64 + warp * 16 - tile.row; // the warp's first key less the first row
+    // the warp's first key minus the first row
+    const int below = item.key + keys.group * 64 + warp * 16 - tile.row;
     float s[Plan::rows / 2], t[Plan::rows / 2], d[32];
     uint32_t p[Plan::rows / 4], a[Plan::keys / 4];
     keys.scores(0, tile.q(), s);
@@ -15374,8 +15590,8 @@ __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, co
                                                             tile.row - item.key + keys.block * 64 + warp * 16);
     kbki_fab_give(io, keys, item.head, tile.row, d);
 }
-// All such rows, last of all and for the second time in shared memory: ptxas does not follow sums that go from here to
-// a product. tile: the one before the next, whose slot has not been given back.
+// Processes all these tiles after the others; they are loaded a second time. (ptxas does not keep sums in place
+// that go from this function to a product.) tile: the last one, whose slot is not yet released.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
                                               const kbki_fab_keys<T, Plan>& keys, const kbki_fab_item& item,
@@ -15384,16 +15600,16 @@ __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const k
 #pragma unroll 1
     for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++, *parity ^= 1) {
         tile.row = item.row + i * Plan::rows;
-        kbki_barrier<256>(3); // the slot is free
+        kbki_barrier<256>(3); // the slot may be overwritten
         if (threadIdx.x == 128) kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, tile.slot, again, again + 1);
         kbki_bar_wait(again, *parity);
         kbki_bar_wait(again + 1, *parity);
         kbki_fab_visible(io, keys, item, tile, dk, dv);
     }
-    kbki_barrier<128>(1 + keys.group); // K and the slot are given back
+    kbki_barrier<128>(1 + keys.group); // all warps have finished with K and the slot
 }
 
-// dk and dv of a warpgroup's 64 keys.
+// Epilogue: stores dk and dv of a warpgroup's 64 keys.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int head, int key, float* dk,
                                                 const float* dv) {
@@ -15406,7 +15622,7 @@ __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int
     out.c = io.dv + head * io.rows * Plan::dim;
     kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
 }
-// A warpgroup: all rows that see its keys, item after item.
+// A consumer warpgroup: all rows that see its keys, item after item.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item, int group) {
@@ -15418,14 +15634,16 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, cons
     keys.set(item.base, group, io.scale * KBKI_LOG2E);
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
-        if (!kbki_fab_where(work, round, &item)) continue; // the last round alone may have nothing
+        if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item
         tile.row = item.row;
         kbki_bar_wait(&item.bar->k_full, round & 1);
         kbki_bar_wait(&item.bar->v_full, round & 1);
         const bool wild = io.causal && kbki_fab_wild(io, item, tile, group);
         for (int left = wild ? kbki_fab_diagonal<T, Plan>(io, item) : 0; left; left--, tile.next())
-            if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot); // a step gives back the slot before its own
-        if (tile.row < n) { // ptxas wants products to be waited for where they are on their way at all
+            // kbki_fab_step releases the slot before its own
+            if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot);
+        // the wait is inside the condition, because ptxas requires it on the path of the products
+        if (tile.row < n) {
 #pragma unroll 1
             do {
                 kbki_fab_step(io, keys, item, tile, dk, dv);
@@ -15443,6 +15661,7 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, cons
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Warp specialization. The first warpgroup loads by TMA, the two others keep dk and dv of 64 keys each.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
@@ -15450,7 +15669,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fab_barriers bar;
     kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
-    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
+    // the shuffle tells the compiler that the value is the same in the whole warp
+    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
         for (int i = 0; i < 2; i++) {
@@ -15479,7 +15699,8 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8); // heads whose rows and sums of dq L2 holds at once
+    // heads whose rows and sums of dq fit into L2 together
+    int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
     if (!kbki_aligned(io.dout, 16) || !kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16))
@@ -15512,7 +15733,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>registry     The tables themselves, made from the rows of >>table; look-up and launch.
+  >>registry     The tables, made from the rows of >>table; look-up and launch.
 ------------------------------------------------------------------------------------------------------------*/
 #ifndef KBK_NO_REGISTRY
 
@@ -15522,7 +15743,7 @@ enum { KBK_OPS(KBKI_OP_ID) KBK_OP_COUNT };
 enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 
 // clang-format off
-// The types that are built, and launchers in them.
+// The types that are compiled, and the launchers for them.
 #if !KBKI_IN(f32)
 #define KBKI_HAS_F32 0u
 #define KBKI_IN_F32(f) NULL
@@ -15546,7 +15767,7 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #endif
 #define KBKI_TYPES (KBKI_HAS_F32 | KBKI_HAS_F16 | KBKI_HAS_BF16)
 
-// Pasted on the name of the mask: cond ? f<T> : NULL would compile f<T> all the same.
+// Pasted to the name of the type mask, because cond ? f<T> : NULL would compile f<T> in any case.
 #ifdef __CUDACC__
 #define KBKI_LAUNCH_KBK_ALL(f) {KBKI_IN_F32(f), KBKI_IN_F16(f), KBKI_IN_BF16(f)}
 #define KBKI_LAUNCH_KBK_HALF(f) {NULL, KBKI_IN_F16(f), KBKI_IN_BF16(f)}
@@ -15582,16 +15803,16 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Bytes of scratch memory that a launch wants; 0 for a shape that kbk_launch rejects.
+// Bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
-// A variant's KBK_SM_<...> in an element type.
+// Least compute capability of a variant for an element type: KBK_SM_<...>.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
     return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
 }
-// sm: compute capability times ten.
+// Whether the variant runs on compute capability sm (90 for 9.0).
 KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
     int least = kbk_least_sm(v, dtype);
     return least & KBK_SM_EXACT ? sm == (least & ~KBK_SM_EXACT) : sm >= least;
@@ -15599,7 +15820,7 @@ KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
 
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
-    if (!(v->dtypes >> dtype & 1)) return "this variant does not take this element type";
+    if (!(v->dtypes >> dtype & 1)) return "this variant does not support this element type";
     const char* why = kbki_check_args(v->op, a);
     if (why) return why;
 #ifdef __CUDACC__
@@ -15607,13 +15828,13 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
     return why ? why : v->launch[dtype](a, stream);
 #else
     (void)stream;
-    return "built without CUDA: there are formulas and oracles only";
+    return "built without CUDA: only formulas and oracles are available";
 #endif
 }
 #endif // KBK_NO_REGISTRY
 
 /*------------------------------------------------------------------------------------------------------------
-  >>shared     The table as plain C functions, exported from a shared library: what other languages call.
+  >>shared     The table as plain C functions, exported from a shared library for other languages.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef KBENCH_SHARED
 #ifdef KBK_NO_REGISTRY
@@ -15625,43 +15846,45 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #define KBK_API __attribute__((visibility("default")))
 #endif
 
-/*  A row of the table. Its number, 0 to kbk_abi("rows") - 1, is another in a library built with other options. A
-    tensor's address is a multiple of alignment[dtype] where it has the row's element type, of its size where it is of
-    another (kbk_tensor.kind); the workspace's is one of 256. */
+/*  A row of the table. Row numbers, 0 to kbk_abi("rows") - 1, differ between libraries built with other options. A
+    tensor of the row's element type must be aligned to alignment[dtype] bytes, a tensor of another type
+    (kbk_tensor.kind) to its own size, and the workspace to 256 bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *note, *group; // group: its name in KBK_ONLY
     int32_t family, rung, origin;
-    int32_t dtypes;                // bit 1 << KBK_F32, ...; 0: built without them
-    int32_t sm, exact;             // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: no later one does
-    int32_t alignment[KBK_DTYPES]; // bytes; 0: not in this type
+    int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
+    // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: later ones do not run it
+    int32_t sm, exact;
+    int32_t alignment[KBK_DTYPES]; // bytes; 0: type not supported
 } kbk_row;
 
-// Sizes of the structs, as this library has them, for who cannot include the header; -1: unknown word.
+// Sizes of the structs in this library, for callers that cannot include the header; -1: unknown name.
 KBK_API int64_t kbk_abi(const char* what);
-KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 where there is no such row
+KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 if there is no such row
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation); // -1: none
-// Of a shape; -1: no such row, or a shape with a negative number. elem: bytes of an element.
-KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t); // t[KBK_MAX_TENSORS]; how many
+// These take a shape. -1: no such row, or a shape with a negative number. elem: bytes per element.
+// fills t[KBK_MAX_TENSORS]; returns the count
+KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t);
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
-// NULL, or why not. device: that of the memory and the stream, current for the launch alone; -1: the current one.
-// Outputs with kbk_tensor.optional may be null.
+// Launches a row. NULL, or why nothing was launched. device: that of memory and stream; it is current only during
+// the launch (-1: the current device). Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
-// Elements i0..i0+n-1 of tensor number id, an input.
+// Fills x with elements i0 .. i0 + n - 1 of tensor id, which must be an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// As kbk_verify: 1 where output number k is right.
+// The same as kbk_verify: 1 if output k is correct.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// The variant, where the shape is one that formulas and oracles can be asked about.
+// The variant, or NULL if formulas and oracles cannot handle the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
@@ -15789,7 +16012,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
     if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "no such units";
     for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
         if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
-    if (!out[0] && !out[1] && !out[2] && !out[3]) return "no output is wanted";
+    if (!out[0] && !out[1] && !out[2] && !out[3]) return "all outputs are null";
     v->op->ref(s, elem, in, out, u0, u1);
     return NULL;
 }

@@ -11,17 +11,16 @@ static void square(const float* x, float* y, int64_t n) { // <- yours: the funct
 
 KBENCH(square, KB_AXIS("n", 1 << 10, 1 << 20)) { // <- yours: its name in the table; the sizes, or none
     int64_t n = kb_int(kb, "n");                 // <- yours
-    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: freed for you
-    double* want = KB_ALLOC_HOST(kb, double, n);
-    if (!x || !y || !want) return; // without memory the case gets a word, OOM, and no time
-    kb_fill(kb, x, n, KB_NORMAL);  // <- yours: what is in it
+    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: kbench frees them
+    if (!x || !y) return;         // out of memory: the case is reported as OOM
+    kb_fill(kb, x, n, KB_NORMAL); // <- yours: the input
+    float* in = kb_host(kb, x);   // a copy of the input, for the check
     KB_TIME(kb) {
         square(x, y, n); // <- yours: the call
-        kb_keep(y);      // <- yours: its result, or the compiler leaves out what nobody reads
+        kb_keep(y);      // <- yours: the result; otherwise the compiler removes the call, because its result is unused
     }
-    kb_bytes(kb, 2.0 * sizeof(float) * (double)n); // <- yours: what has to be read and written; kb_flops likewise
-
-    for (int64_t i = 0; i < n; i++) want[i] = (double)x[i] * x[i]; // <- yours: what is right, plainly
-    kb_check(kb, y, want, n, 1e-6); // |y - want| <= 1e-6 * (1 + |want|), or there is no time
+    kb_bytes(kb, 2.0 * sizeof(float) * (double)n); // <- yours: bytes to read and write; kb_flops for arithmetic
+    // <- yours: the right value of each y[i]. The time is withheld unless |y[i] - want| <= 1e-6 * (1 + |want|).
+    KB_CHECK_EACH(kb, y, n, i, (double)in[i] * in[i], 1e-6);
 }
 KBENCH_MAIN()

@@ -3,8 +3,8 @@
     change the lines marked "yours".
 
     nvcc -O3 template_sweep.cu -o sweep && ./sweep --json sweep.json
-    kbench --load sweep.json --html sweep.html       a page with figures; "make tool" makes kbench
-    ./sweep -a n=1024:67108864:*4 --dtype f16        other sizes, one of the types                            */
+    kbench --load sweep.json --html sweep.html       a page with figures; "make tool" builds kbench
+    ./sweep -a n=1024:67108864:*4 --dtype f16        other sizes, and one of the types                        */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <cuda_fp16.h>
@@ -13,28 +13,25 @@ template <class T> __global__ void one(const T* x, T* y, int64_t n) { // <- your
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;       // <- yours
     if (i < n) y[i] = (T)((float)x[i] * (float)x[i]);                 // <- yours
 }
-template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- yours: its rival, four elements a thread
+template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- yours: the second, 4 elements per thread
     int64_t i = (int64_t)blockIdx.x * blockDim.x * 4 + threadIdx.x;    // <- yours
     for (int k = 0; k < 4 && i < n; k++, i += blockDim.x) y[i] = (T)((float)x[i] * (float)x[i]); // <- yours
 }
 #define AXES KB_DTYPE("f32", "f16"), KB_AXIS("n", 1 << 16, 1 << 20, 1 << 24), KB_AXIS("block", 128, 512) // <- yours
 
-// All but the kernel, so that each has the same data, the same amounts and the same check.
+// The benchmark function of both kernels, so that they get the same data, the same byte counts and the same check.
 template <class T> static void bench(kb_state* kb, void (*kernel)(const T*, T*, int64_t), int64_t each) {
     int64_t n = kb_int(kb, "n"), block = kb_int(kb, "block"); // <- yours: the axes, by name
     int64_t grid = (n + block * each - 1) / (block * each);   // <- yours
-    T *x = KB_ALLOC(kb, T, n), *y = KB_ALLOC(kb, T, n);       // <- yours: on the GPU, freed for you
-    kb_fill(kb, x, n, KB_NORMAL);                             // <- yours: what is in it
+    T *x = KB_ALLOC(kb, T, n), *y = KB_ALLOC(kb, T, n);       // <- yours: on the GPU; kbench frees them
+    kb_fill(kb, x, n, KB_NORMAL);                             // <- yours: the input
+    T* in = kb_host(kb, x);                                   // a copy on the host, for the check
     KB_TIME(kb) { kernel<<<(unsigned)grid, (unsigned)block, 0, kb->stream>>>(x, y, n); } // <- yours: the launch
-    kb_bytes(kb, 2.0 * sizeof(T) * n); // <- yours: what has to be read and written
-    kb_flops(kb, (double)n);           // <- yours: and computed
-
-    T* in = KB_ALLOC_HOST(kb, T, n); // the oracle: in double, on the host, from the input as the GPU had it
-    double* want = KB_ALLOC_HOST(kb, double, n);
-    if (!in || !want) return; // without memory the case gets a word, OOM, and no time
-    kb_to_host(kb, in, x, sizeof(T) * n);
-    for (int64_t i = 0; i < n; i++) want[i] = (double)(float)in[i] * (float)in[i]; // <- yours: the same, plainly
-    kb_check(kb, y, want, n, sizeof(T) == 4 ? 1e-6 : 1e-3); // |y - want| <= this * (1 + |want|)
+    kb_bytes(kb, 2.0 * sizeof(T) * n); // <- yours: bytes that must be read and written
+    kb_flops(kb, (double)n);           // <- yours: floating-point operations
+    // <- yours: the right value of each y[i], in double precision on the host, and the tolerance of
+    // |y[i] - want| <= tolerance * (1 + |want|)
+    KB_CHECK_EACH(kb, y, n, i, (double)(float)in[i] * (float)in[i], sizeof(T) == 4 ? 1e-6 : 1e-3);
 }
 #define BENCH(kernel, each)                                 \
     kb->dtype == KB_F32   ? bench<float>(kb, kernel, each)  \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/evidence stays small, and its README.md names every file; that README.md and the tests name no file that is not there.
+# tests/evidence stays small, its README.md names every file in it, and no document or test names a missing file.
 . tests/lib.sh
 
 folder=tests/evidence
@@ -14,7 +14,7 @@ done
 for name in $(grep -v '^#' README.md | grep -oE 'tests/evidence/[a-z0-9_/]+\.[a-z]+' | sort -u); do
     if [ -f "$name" ]; then pass; else fail "README.md names $name, which is not there"; fi
 done
-for name in $(sed -n 's/^| `\([^|]*\)|.*/\1/p' $folder/README.md | tr -d '`,' | tr ' ' '\n' | grep '[a-z]\.[a-z]' | sort -u); do
+for name in $(sed -n 's/^- \(`[^(]*\)(.*/\1/p' $folder/README.md | tr -d '`,' | tr ' ' '\n' | grep '[a-z]\.[a-z]' | sort -u); do
     found=$(find $folder -name "$(basename "$name")" -type f)
     if [ -n "$found" ]; then pass; else fail "$folder/README.md names $name, which is not there"; fi
 done

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The measured columns of the cards, and of README.md's ladder, are what the evidence says (tests/ladder.py).
+# The measured columns of the cards in kbench_kernels.cuh and of the ladder in the documents match the evidence
+# (tests/ladder.py).
 . tests/lib.sh
 
 if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
@@ -9,7 +10,7 @@ run python3 tests/ladder.py --check
 if [ "$rc" -eq 0 ] && [ ! -s "$out" ]; then pass; else fail "tests/ladder.py --check: $(head -n 3 "$out" | tr '\n' ';')"; fi
 
 # a copy with one thing wrong each
-fresh() { mkdir -p "$tmp/root" && cp kbench_kernels.cuh README.md "$tmp/root" && rm -rf "$tmp/root/tests" && mkdir "$tmp/root/tests" && cp -r tests/evidence "$tmp/root/tests"; }
+fresh() { mkdir -p "$tmp/root/examples" && cp kbench_kernels.cuh README.md "$tmp/root" && cp examples/README.md "$tmp/root/examples" && rm -rf "$tmp/root/tests" && mkdir "$tmp/root/tests" && cp -r tests/evidence "$tmp/root/tests"; }
 ladder() { run python3 tests/ladder.py --root "$tmp/root" "$@"; }
 # stale WHAT FILE SED EXPECTED: after that change of the copy's FILE the check fails, and says that
 stale() {
@@ -30,8 +31,10 @@ stale "a loss that is not told" $header '/^ *loses at f32 512 x 131072 (0\.[0-9]
 stale "a ladder without its column" $header '/^\/\*  measured softmax fwd:/d' 'no card shows what was measured of softmax fwd'
 stale "a column without an end" $header '/measured null run:/,/end of measured/s/^    end of measured .*/*\//' 'no end of measured'
 stale "a rung without its line" $header '/^     3 regblock  /d' 'says "3 regblock'
-pipe=$(sed -n 's/^     8 mmapipe  *\([0-9]*\)\..*/\1/p' README.md)
-stale "README.md's ladder" README.md "s/^     8 mmapipe     $pipe/     8 mmapipe     111/" "README\\.md, line [0-9]+: the evidence says \"8 mmapipe +$pipe"
+pipe=$(sed -n 's/^     8 mmapipe  *\([0-9]*\)\..*/\1/p' examples/README.md)
+stale "the ladder of examples/README.md" examples/README.md "s/^     8 mmapipe     $pipe/     8 mmapipe     111/" "examples/README\\.md, line [0-9]+: the evidence says \"8 mmapipe +$pipe"
+coop=$(sed -n 's/^    11 coop  *\([0-9]*\)\..*/\1/p' README.md)
+stale "the excerpt of README.md" README.md "s/^    11 coop        $coop/    11 coop        111/" "^README\\.md, line [0-9]+: the evidence says \"11 coop +$coop"
 stale "README.md without a ladder" README.md '/^<!-- measured/d' 'README\.md shows no ladder'
 stale "a word that nothing bears" $header 's/^                online    running/                offline   running/' '^offline: has no row, and is not marked as reserved'
 ! everything || check_out "a word of one list alone" '^offline: in one of KBKI_WORDS and the manual alone'

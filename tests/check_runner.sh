@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The runner itself: nothing that goes wrong in a test is lost on the way to the last line.
+# tests/run.sh itself: every kind of failure in a test must appear in its last line.
 . tests/lib.sh
 unset TEST_AGAIN
 
@@ -41,22 +41,18 @@ check_out "a script: says what" 'FAIL .*a reason'
 run env BUILD="$tmp/build" sh tests/run.sh no/such/test.c
 check_rc "a test that is not there" 2
 
-# --- side by side, and alone
+# --- side by side, and one at a time
 for me_and_other in "one two" "two one"; do
     set -- $me_and_other
     printf '. tests/lib.sh\n: > "%s"\nn=0\nwhile [ ! -f "%s" ] && [ $n -lt 20 ]; do sleep 1 && n=$((n + 1)); done\ncheck met [ $n -lt 20 ]\nfinish\n' \
         "$tmp/met_$1" "$tmp/met_$2" > "$tmp/$1.sh"
 done
-printf '. tests/lib.sh\nsleep 1\n: > "%s"\npass\nfinish\n' "$tmp/ended" > "$tmp/slow.sh"
-printf '# measures time\n. tests/lib.sh\ncheck "no other test runs" [ -f "%s" ]\nfinish\n' "$tmp/ended" > "$tmp/timed.sh"
-if echo x | xargs -P 2 -n 1 true 2> /dev/null; then
-    run env BUILD="$tmp/build" TEST_JOBS=2 sh tests/run.sh "$tmp/timed.sh" "$tmp/one.sh" "$tmp/two.sh" "$tmp/slow.sh"
-    check_same "two tests at once, and one alone" "$(tail -n 1 "$out")" "4 passed, 0 failed, 0 skipped"
-else
-    skip "no xargs -P: tests run one at a time"
-fi
-rm -f "$tmp/ended"
-run env BUILD="$tmp/build" TEST_JOBS=1 sh tests/run.sh "$tmp/timed.sh" "$tmp/slow.sh"
+for name in first second; do # of the tests that measure time
+    printf '# measures time\n. tests/lib.sh\ncheck "no other of its kind runs" mkdir "%s"\nsleep 1\nrmdir "%s"\nfinish\n' "$tmp/alone" "$tmp/alone" > "$tmp/$name.sh"
+done
+run env BUILD="$tmp/build" TEST_JOBS=3 sh tests/run.sh "$tmp/first.sh" "$tmp/second.sh" "$tmp/one.sh" "$tmp/two.sh"
+check_same "two tests at once, and one at a time that measures" "$(tail -n 1 "$out")" "4 passed, 0 failed, 0 skipped"
+run env BUILD="$tmp/build" TEST_JOBS=1 sh tests/run.sh "$tmp/first.sh" "$tmp/second.sh"
 check_same "one at a time" "$(tail -n 1 "$out")" "2 passed, 0 failed, 0 skipped"
 
 # --- what make test leaves out

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kit.h - kbench with its implementation, as a test of its inner functions wants it. Include it once, after the macros
-// that replace functions of the C library.
+// kit.h - kbench with its implementation, for tests of internal functions. Include it once, after the macros that
+// replace functions of the C library.
 #ifndef KBENCH_TEST_KIT_H
 #define KBENCH_TEST_KIT_H
 
@@ -8,5 +8,6 @@
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
 #include "examples/addons/kbench_report.h"
+#include "script.h"
 
 #endif

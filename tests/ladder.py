@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The measured column of the cards in kbench_kernels.cuh, and of the ladder in README.md, made from the evidence.
+"""Generates the measured columns of the cards in kbench_kernels.cuh, and the ladder in the documents, from the
+evidence.
 
-    ladder.py --check                 what differs from the evidence, a line each; exit code 1 where something does
-    ladder.py --write                 writes it: what stands between `/*  measured OPERATION DIRECTION: TYPE` and
-                                      `end of measured */` behind the cards
-    ladder.py --run SUITE OUT [OP...] measures every rung of every ladder (or of these operations) at its named shape by
-                                      that suite, on the GPU that is there, and keeps the records in OUT, beside those
-                                      that OUT has of other operations. As tests/evidence/h200/ladder.json they are
-                                      evidence from then on
-    Both also look at the manual's closed list of words, and at where plain rungs end.
-    --evidence FILE  (repeatable)     in place of the files below;  --root DIR: another copy of the sources
+    ladder.py --check                 prints each difference from the evidence; the exit code is 1 if there is one
+    ladder.py --write                 writes the columns: the text between `/*  measured OPERATION DIRECTION: TYPE` and
+                                      `end of measured */` after the cards
+    ladder.py --run SUITE OUT [OP...] measures every rung of every ladder (or of these operations) with that suite, on
+                                      this machine's GPU, at the shape of the ladder. Adds the records to OUT, which
+                                      becomes evidence as tests/evidence/h200/ladder.json
+    Both also check the manual's closed list of terms, and the end of the portable rungs.
+    --evidence FILE  (repeatable)     replaces the files below;  --root DIR: another copy of the sources
 
-A line is a rung: number, name, time, share of the machine's roof, how many times as fast as the rung before that
-supports the type and was measured (its number behind it, where it is not the one before), and the table's note. Below a
-rung that is more than 1 % slower than the one before at any shape of the evidence stands where it loses. A rung that
-the evidence does not have gets dashes. Evidence, the first that has a rung counts: records of kbench (ladder.json,
-operations.json), then what its attention_matrix.py printed of kbench's own (attention_matrix.txt), then times by CUDA
-events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are marked by a star.
+A line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung of this
+type (with its number if it is not the one before), and the table's note. A line below a rung says at which shapes it is
+more than 1 % slower than the rung before. A rung without evidence has dashes. The first evidence that has a rung
+counts: records of kbench (ladder.json, operations.json), then the output of attention_matrix.py for kbench's kernels
+(attention_matrix.txt), then times by CUDA events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are
+marked with a star.
 """
 import json
 import os
@@ -292,12 +292,19 @@ def card(key, rungs, evidence):
     return out + ['    end of measured */']
 
 
-def readme(rungs, evidence):
+EXCERPT = 'naive regblock warpmma warpgroup wgmma coop select cublas'.split()  # the rungs that README.md shows
+
+
+def document(rungs, evidence, excerpt):
+    """The ladder of matmul for examples/README.md; excerpt: some rungs, without the gain over the rung before."""
     title, lines = ladder('matmul', 'fwd', 'bf16', rungs, evidence)
     gains = max(len(x[4]) for x in lines)
     out = ['<!-- measured matmul fwd bf16: %s -->' % title]
     for number, name, time, roof, gain, note, _ in lines:
-        out.append(('    %2d %-9s %10s %6s  %*s  %s' % (number, name, time, roof, gains, gain, note)).rstrip())
+        if excerpt and name not in EXCERPT:
+            continue
+        middle = '' if excerpt else '  %*s' % (gains, gain)
+        out.append(('    %2d %-9s %10s %6s%s  %s' % (number, name, time, roof, middle, note)).rstrip())
     return out
 
 
@@ -331,14 +338,15 @@ def rewritten(text, rungs, evidence, problems):
     return '\n'.join(out)
 
 
-def rewritten_readme(text, rungs, evidence, problems):
+def rewritten_document(text, name, rungs, evidence, problems):
     lines = text.split('\n')
     first = next((i for i, x in enumerate(lines) if x.startswith('<!-- measured matmul fwd bf16')), None)
     if first is None:
-        problems.append('README.md shows no ladder')
+        problems.append('%s shows no ladder' % name)
         return text
     last = next((i for i in range(first + 1, len(lines)) if not lines[i].startswith('    ')), len(lines))
-    return '\n'.join(lines[:first] + readme(rungs['matmul', 'fwd'], evidence) + lines[last:])
+    shown = document(rungs['matmul', 'fwd'], evidence, excerpt=name == 'README.md')
+    return '\n'.join(lines[:first] + shown + lines[last:])
 
 
 PLAIN = '// ---- The plain rungs end here.'
@@ -450,16 +458,20 @@ def main(argv):
         print(__doc__.split('\n\n')[1], file=sys.stderr)
         return 2
     evidence, problems, stale = gather(root, given), [], []
-    paths = [os.path.join(root, n) for n in ('kbench_kernels.cuh', 'README.md')]
+    names = ['kbench_kernels.cuh', 'README.md', 'examples/README.md']
+    paths = [os.path.join(root, n) for n in names]
     with open(paths[0], encoding='utf-8') as f:
         header = f.read()
     rungs = table(header)
     order(header, rungs, problems)
     words(header, rungs, problems)
-    for path, make in zip(paths, (rewritten, rewritten_readme)):
+    for name, path in zip(names, paths):
         with open(path, encoding='utf-8') as f:
             text = f.read()
-        new = make(text, rungs, evidence, problems)
+        if name.endswith('.md'):
+            new = rewritten_document(text, name, rungs, evidence, problems)
+        else:
+            new = rewritten(text, rungs, evidence, problems)
         if new != text and asked == ['--write']:
             with open(path, 'w', encoding='utf-8') as f:
                 f.write(new)
@@ -467,7 +479,7 @@ def main(argv):
             old, now = text.split('\n'), new.split('\n')
             at = next((k for k, (a, b) in enumerate(zip(old, now)) if a != b), min(len(old), len(now)))
             stale.append('%s, line %d: the evidence says "%s"; python3 tests/ladder.py --write mends it' % (
-                os.path.basename(path), at + 1, now[at].strip() if at < len(now) else ''))
+                name, at + 1, now[at].strip() if at < len(now) else ''))
     for text in problems + stale:
         print(text)
     return 1 if problems or stale else 0

@@ -6,7 +6,7 @@
     #include "kbench_inspect.h"        behind it, in the file that defines KBENCH_IMPLEMENTATION
 
    It gives a program --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. They run the blocks again, in
-   processes that measure no time.
+   processes that measure no time. A profiler that listens to NVTX is told which case runs, and its phase.
 
 CONTENTS (search for the tag)
 
@@ -21,6 +21,7 @@ CONTENTS (search for the tag)
     >>profile       what was found inside of a case: below its row in the table, and as a timeline
     >>machine_code  the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler
     >>vendor        ncu and nsys, started on this very program, which then runs each block once for them
+    >>nvtx          names of cases and phases, for whatever profiler listens
     >>registered    the add-on's instruments and outputs
 */
 #ifndef KBENCH_INSPECT_H
@@ -2027,9 +2028,7 @@ static void kbi_code_show(const kb_result* r) {
 static void kbi_look_call(kbi_run* run, int number) {
     run->call.mark = number;
     run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
 #define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
@@ -2058,8 +2057,6 @@ static bool kbi_look_told(const char* path, int* at, bool* over) {
 static int kbi_look_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_desk.run;
     kbi_plan plan;
-    int64_t device;
-    bool all;
     bool over;
     int first;
     struct stat about;
@@ -2074,20 +2071,18 @@ static int kbi_look_main(const kbi_options* o) {
     if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
     unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
     first = over ? 0 : first + 1;
-    if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
-        return KBI_EXIT_USAGE;
+    if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
-    s->recipe.device = (int)device;
+    s->recipe.device = (int)o->gpu;
     s->recipe.looked = true;
     s->recipe.fresh = false;
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
-    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_SCRIPT;
+    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_OWN;
     kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
     for (int i = first; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
-        kbi_run_init(run, s->backend, &s->machine, &s->recipe);
-        kbi_run_case(run, &plan.cases[i]);
+        kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
         kbi_check_call(run);
         if (run->m.status == KB_OK) kbi_look_call(run, i);
         if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process
@@ -2477,6 +2472,104 @@ static int kbi_look_instead(const char* value) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>nvtx      names of cases and phases, for whatever profiler listens.
+---------------------------------------------------------------------------------------------------------------*/
+
+// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
+// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
+enum {
+    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
+    KBI_NVTX_START = 2,
+    KBI_NVTX_END = 3,
+    KBI_NVTX_REGISTER = 10,
+    KBI_NVTX_DOMAIN = 12
+};
+
+enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
+typedef void (*kbi_nvtx_function)(void);
+static struct { // slots that a tool's library fills with its functions
+    bool asked;
+    void* domain; // NULL: nobody listens
+    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
+} kbi_nvtx;
+
+typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
+    uint16_t version, size;
+    uint32_t category;
+    int32_t colour_is;
+    uint32_t colour;
+    int32_t payload_is, gap;
+    uint64_t payload;
+    int32_t message_is;
+    const void* message;
+} kbi_nvtx_event;
+
+static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
+    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
+    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_nvtx.table[module][i] = &kbi_nvtx.slots[module][i];
+    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
+    *table = kbi_nvtx.table[module];
+    if (size) *size = sizes[module];
+    return 1;
+}
+
+static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
+
+static const void* kbi_nvtx_export(uint32_t id) {
+    static const struct {
+        size_t size;
+        int (*module)(int, kbi_nvtx_function***, unsigned*);
+    } functions = { sizeof functions, kbi_nvtx_module };
+    static const struct {
+        size_t size;
+        uint32_t version, gap;
+        void (*told)(uint32_t);
+    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
+    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
+}
+
+// The library is looked for once in a process.
+static void kbi_nvtx_open(void) {
+    const char* path = getenv("NVTX_INJECTION64_PATH");
+    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
+    int (*init)(const void* (*)(uint32_t)) = NULL;
+    void* (*domain)(const char*) = NULL;
+    kbi_nvtx.asked = true;
+    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
+    if (!init || !init(kbi_nvtx_export)) return;
+    memcpy(&domain, &kbi_nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
+    if (domain) kbi_nvtx.domain = domain("kbench");
+}
+
+// Ends a range, and begins one of this name; rivals take turns, so ranges overlap. Tools take / [ ] * + , and @ in a name
+// for signs.
+static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_of) {
+    uint64_t (*start)(void*, const kbi_nvtx_event*);
+    void (*end)(void*, uint64_t);
+    void* (*enlist)(void*, const char*);
+    char name[512];
+    kbi_nvtx_event e;
+    if (!kbi_nvtx.asked) kbi_nvtx_open();
+    memcpy(&start, &kbi_nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
+    memcpy(&end, &kbi_nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
+    memcpy(&enlist, &kbi_nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
+    if (*range && end) end(kbi_nvtx.domain, *range);
+    *range = 0;
+    if (!kbi_nvtx.domain || !start || !text) return;
+    snprintf(name, sizeof name, "%s", text);
+    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
+    memset(&e, 0, sizeof e);
+    e.version = 3;
+    e.size = sizeof e;
+    e.colour_is = 1;
+    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
+    e.message = enlist ? enlist(kbi_nvtx.domain, name) : NULL;
+    e.message_is = e.message ? 3 : 1;
+    if (!e.message) e.message = name;
+    *range = start(kbi_nvtx.domain, &e);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>registered  the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -2508,6 +2601,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     set->values = &kbi_sought, set->given = kbi_sought.on;
     set->start = kbi_inspect_start, set->agree = kbi_inspect_agree;
     kb_add_options(set);
+    kbi_show_range = kbi_nvtx_show;
 #if KBI_CUDA
     i = &kbi_inspect_parts.energy, i->option = "energy", i->seconds = 3;
     i->open = kbi_energy_open, i->begin = kbi_energy_begin, i->end = kbi_energy_end, i->close = kbi_energy_close;

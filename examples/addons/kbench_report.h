@@ -5,12 +5,14 @@
     #include "kbench.h"
     #include "kbench_report.h"         behind it, in the file that defines KBENCH_IMPLEMENTATION
 
-   It gives a program --load, --compare, --baseline, --save-baseline, --history, --goal, --race, --md, --gbench, --go,
+   It gives a program --load, --resume, --compare, --baseline, --save-baseline, --history, --goal, --race, --md, --gbench, --go,
    --github, --report, --svg and --html. kbench.c beside it is the same without a benchmark.
 
 CONTENTS (search for the tag)
 
     >>options      the add-on's options: one row each
+    >>parse        JSON taken apart: texts, numbers, lists; it trusts nothing
+    >>reader       records as objects of JSON, read back whatever is in them
     >>reading      files of records: an array, one a line, or those in a page
     >>changes      two sets of records: which belong together, and what is known of a change. Pure functions
     >>differences  what two records' machines differ in, and whether their times may be compared
@@ -30,6 +32,7 @@ CONTENTS (search for the tag)
     >>gate         baselines, histories, goals, and what they make of the exit code
     >>shown        --svg, --html, --github and --report: files that are told more than the records, or are several
     >>load         records of earlier runs, shown without a run
+    >>resume       records that an earlier run has left in the file of --jsonl, which stand for measuring their cases again
     >>race         built programs in alternating fresh processes
     >>registered   the add-on's outputs
 */
@@ -57,6 +60,7 @@ KBI_CODE_BEGIN
     KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",        \
         KBI_REPEATS | KBI_IN_LOAD)                                                                              \
     KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
+    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
     KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_FILE)                  \
     x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,          \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
@@ -199,11 +203,533 @@ static bool kbi_report_agree(void) {
     if (kbi_wanted.compare[0] && !kbi_wanted.compare[1])
         return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_beside(o) || !kbi_options_gate_agree()) return false;
+    if (kbi_wanted.on[KBI_REPORT_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
+        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     if (processes && processes != o->procs && !kbi_wanted.n_load)
         kbi_warn(
             "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
             (long long)processes, (long long)o->procs);
     return true;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>parse     JSON taken apart: texts, numbers, lists; it trusts nothing.
+---------------------------------------------------------------------------------------------------------------*/
+
+enum {
+    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
+    KBI_READ_NUMBER = 100,
+    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
+};
+
+typedef struct kbi_records { // of one or several files, in their order
+    kb_result* of;           // own nothing each: all that they point to is in the arena
+    int64_t n, size;
+    kbi_arena arena;
+    kbi_map texts, cases; // texts that are there already; the case of a run on a device
+    int64_t replaced;     // records that were there already
+    int64_t twice;        // records whose name another one of the run has
+} kbi_records;
+
+typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
+    const char* path;       // for messages; NULL: there are none
+    int64_t line;
+    const char *at, *end;
+    bool lines, torn;    // a record a line; the last one breaks off
+    bool newer, strange; // a later schema, flags that this version does not know: said once
+    kbi_text token;      // the last text
+    kbi_records* to;
+    kb_result blank;
+    double* values; // of the list that is being read
+    int64_t values_size;
+} kbi_reader;
+
+// --- numbers ---
+
+typedef struct kbi_scanned { // a number as JSON has them
+    double x;
+    int64_t i;
+    bool whole, fits; // without point and exponent; into i
+} kbi_scanned;
+
+KBI_SLOW_END
+// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
+static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
+    static const char digits[] = "0123456789";
+    const char *p = s + (*s == '-'), *first = p;
+    p += strspn(p, digits);
+    bool good = p > first && (p == first + 1 || *first != '0');
+    *whole = *p != '.' && (*p | 32) != 'e';
+    if (*p == '.' && good) {
+        size_t n = strspn(++p, digits);
+        p += n;
+        good = n > 0;
+    }
+    if ((*p | 32) == 'e' && good) {
+        p += 1 + (p[1] == '-' || p[1] == '+');
+        size_t n = strspn(p, digits);
+        p += n;
+        good = n > 0;
+    }
+    *end = p;
+    return good;
+}
+
+static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
+    char* stop;
+    if (!kbi_scan_end(s, end, &out->whole)) return false;
+    out->x = kbi_real_of(s, &stop);
+    errno = 0;
+    out->i = strtoll(s, NULL, 10);
+    out->fits = errno == 0 && out->i != KB_NONE;
+    if (!out->fits) out->i = 0;
+    return true;
+}
+
+// --- bytes ---
+
+static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
+    memset(r, 0, sizeof *r);
+    r->at = s;
+    r->end = s + n;
+}
+
+static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
+
+// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
+// crash left at its end, it breaks off instead.
+KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
+    char what[200];
+    int c = kbi_peek(r);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = c <= 0 || (r->lines && c == '\n');
+    if (!r->path || (r->torn && r->lines)) return false;
+    if (r->torn)
+        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
+                  "where it had one",
+                  r->path, (long long)r->line);
+    else if (c > 0x20 && c < 0x7f)
+        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
+                  r->path, (long long)r->line, what, c);
+    else
+        kbi_error(
+            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
+            r->path, (long long)r->line, what, (unsigned)c);
+    return false;
+}
+
+// What stands there is sound, and no record has it.
+KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
+    char what[300];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = false;
+    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
+    return false;
+}
+
+// The next byte that is no white space; a record a line ends with the line.
+static int kbi_reader_space(kbi_reader* r, bool inside) {
+    for (;; r->at++) {
+        int c = kbi_peek(r);
+        if (c == '\n' && !(inside && r->lines))
+            r->line++;
+        else if (c != ' ' && c != '\t' && c != '\r')
+            return c;
+    }
+}
+
+static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
+    *out = 0;
+    for (int i = 0; i < 4; i++, r->at++) {
+        int c = kbi_peek(r);
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
+        *out = 16 * *out + (unsigned)digit;
+    }
+    return true;
+}
+
+static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
+    char s[4];
+    size_t n = 0;
+    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
+    if (c < 0x80)
+        s[n++] = (char)c;
+    else {
+        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
+        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
+        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
+        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
+        s[n++] = (char)(0x80 | (c & 63));
+    }
+    kbi_put(t, s, n);
+}
+
+static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    int c = kbi_peek(r);
+    const char* at = c > 0 ? strchr(from, c) : NULL;
+    unsigned first, second;
+    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
+    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
+    r->at++;
+    if (!kbi_reader_hex(r, &first)) return false;
+    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
+        r->at++;
+        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
+        r->at++;
+        if (!kbi_reader_hex(r, &second)) return false;
+        if (second >= 0xdc00 && second < 0xe000)
+            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
+        kbi_reader_put(&r->token, first);
+        first = second;
+    }
+    return kbi_reader_put(&r->token, first), true;
+}
+
+// A text into r->token.
+static bool kbi_read_text(kbi_reader* r) {
+    bool high = false;
+    r->token.n = 0;
+    kbi_put(&r->token, "", 0);
+    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
+    for (r->at++;;) {
+        int c = kbi_peek(r);
+        const char* p = r->at;
+        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
+        kbi_put(&r->token, r->at, (size_t)(p - r->at));
+        if (p > r->at) c = 0x20;
+        r->at += p - r->at;
+        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
+        if (c == '"' && ++r->at) break;
+        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
+        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
+    }
+    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
+    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
+    return !high || p == end ||
+           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
+}
+
+static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
+    const char *begin, *end;
+    bool good = kbi_scan(begin = r->at, out, &end);
+    r->at += end - begin;
+    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (end - begin > KBI_READ_NUMBER)
+        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
+}
+
+static bool kbi_read_word(kbi_reader* r, const char* word) {
+    for (const char* p = word; *p; p++, r->at++)
+        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
+    return true;
+}
+
+// --- lists and objects ---
+
+// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
+static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
+    int c = kbi_reader_space(r, true);
+    if (c == close) return r->at++, 0;
+    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
+    if (n) r->at++;
+    return n ? (kbi_reader_space(r, true), 1) : 1;
+}
+
+static bool kbi_read_key(kbi_reader* r) {
+    if (!kbi_read_text(r)) return false;
+    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
+    r->at++;
+    return kbi_reader_space(r, true), true;
+}
+KBI_SLOW_BEGIN
+
+static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
+    int c = kbi_peek(r), more;
+    kbi_scanned number;
+    if (c == '"') return kbi_read_text(r);
+    if (c == 'n') return kbi_read_word(r, "null");
+    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
+    if (c != '[' && c != '{') return kbi_read_number(r, &number);
+    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
+    r->at++;
+    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
+        if (c == '{' && !kbi_read_key(r)) return false;
+        if (!kbi_read_any(r, depth + 1)) return false;
+    }
+    return more == 0;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>reader    records as objects of JSON, read back whatever is in them.
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
+
+KBI_SLOW_END
+// The same text twice is kept once: a run's records say much that is the same for all of them.
+static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
+    uint64_t key = kbi_hash(14695981039346656037u, s);
+    kbi_mapped* slot = kbi_map_find(&to->texts, key);
+    if (slot->key && strcmp((const char*)slot->at, s) == 0) return (const char*)slot->at;
+    const char* kept = kbi_arena_text_n(&to->arena, s, n);
+    if (!slot->key) kbi_map_take(&to->texts, slot, key, (intptr_t)kept);
+    return kept;
+}
+KBI_SLOW_BEGIN
+
+static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
+    kb_param list[KBI_READ_PARAMS];
+    int64_t n = 0;
+    int more;
+    r->at++;
+    for (; (more = kbi_read_item(r, '}', n)) > 0; n++) {
+        kb_param* p = &list[n];
+        kbi_scanned number;
+        if (n == KBI_READ_PARAMS)
+            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
+        memset(p, 0, sizeof *p);
+        if (!kbi_read_key(r)) return false;
+        p->name = kbi_records_text(r->to, r->token.s, r->token.n);
+        for (int64_t i = 0; i < n; i++)
+            if (kbi_is(list[i].name, p->name))
+                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
+        p->type = KB_AXIS_REALS;
+        p->r = NAN;
+        int c = kbi_peek(r);
+        if (c == '"') {
+            if (!kbi_read_text(r)) return false;
+            p->type = KB_AXIS_STRINGS;
+            p->s = kbi_records_text(r->to, r->token.s, r->token.n);
+        } else if (c == 'n') {
+            if (!kbi_read_word(r, "null")) return false;
+        } else {
+            if (!kbi_read_number(r, &number)) return false;
+            p->r = number.x;
+            bool minus_zero = number.x == 0 && 1 / number.x < 0;
+            if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
+        }
+    }
+    if (more < 0) return false;
+    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
+    out->n = n;
+    return true;
+}
+
+KBI_SLOW_END
+static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
+    int64_t n = 0;
+    int more;
+    kbi_scanned number;
+    r->at++;
+    for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
+        if (n == r->values_size) {
+            r->values_size = 2 * n + 64;
+            r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
+        }
+        number.x = NAN;
+        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
+        r->values[n] = number.x;
+    }
+    if (more < 0) return false;
+    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
+    out->n = n;
+    return true;
+}
+KBI_SLOW_BEGIN
+
+static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
+    int more;
+    r->at++;
+    for (int64_t n = 0; (more = kbi_read_item(r, ']', n)) > 0; n++) {
+        if (!kbi_read_text(r)) return false;
+        int f = 0;
+        while (f < KB_FLAG_COUNT && !kbi_is(kb_flag_name((kb_flag)f), r->token.s)) f++;
+        if (f < KB_FLAG_COUNT)
+            *out |= (uint64_t)1 << f;
+        else if (!r->strange)
+            kbi_warn("%s:%lld: this version knows no flag %.40s; such flags are left out", r->path,
+                     (long long)r->line, r->token.s),
+                r->strange = true;
+    }
+    return more == 0;
+}
+
+static bool kbi_read_status(kbi_reader* r, kb_status* out) {
+    if (!kbi_read_text(r)) return false;
+    for (int s = KB_OK; s <= KB_SKIPPED; s++)
+        if (kbi_is(kbi_status_name((kb_status)s), r->token.s)) return *out = (kb_status)s, true;
+    return kbi_reader_wrong(r, "status is ok, failed or skipped, not '%.40s'", r->token.s);
+}
+
+static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
+    if (!kbi_read_text(r)) return false;
+    for (int v = KB_FASTER; v <= KB_UNRESOLVED; v++)
+        if (kbi_is(kbi_verdict_name((kb_verdict)v), r->token.s)) return *out = (kb_verdict)v, true;
+    return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
+}
+
+KBI_SLOW_END
+static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
+    kbi_scanned x;
+    if (!kbi_read_number(r, &x)) return false;
+    if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
+    if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
+    if (!x.fits || x.i == KB_NONE)
+        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
+    return *out = x.i, true;
+}
+
+// The value of a key into its field, which is cleared.
+static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
+    static const char digits[] = "-0123456789";
+    static const struct {
+        const char *begins, *wanted;
+    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
+                  { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
+                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
+    int c = kbi_peek(r);
+    kbi_scanned number;
+    if (c == 'n') return kbi_read_word(r, "null");
+    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
+        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
+    switch (key->kind) {
+    case KBI_KIND_text:
+        return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
+    case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
+    case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
+    case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
+    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
+    case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
+    case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
+    case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
+    case KBI_KIND_verdict: return kbi_read_verdict(r, (kbi_field_verdict*)field);
+    }
+    return false;
+}
+
+// A key's place in the table, -1: it is not there. Files have them in the table's order, so the next is tried first.
+static int kbi_read_key_place(const char* name, int next) {
+    if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (strcmp(kbi_keys[i].name, name) == 0) return i;
+    return -1;
+}
+
+// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
+static bool kbi_read_older(kbi_reader* r, kb_result* out) {
+    if (kbi_is(r->token.s, "stage_shared"))
+        return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
+    if (!kbi_is(r->token.s, "mode")) return kbi_read_any(r, 0);
+    const char* mode = NULL;
+    if (!kbi_read_field(r, kbi_key_named("cache"), &mode)) return false;
+    bool other = !mode || kbi_is(mode, "cupti") || kbi_is(mode, "wall");
+    if (!out->timer) out->timer = other ? mode : "events";
+    if (!out->cache && !other) out->cache = mode;
+    return true;
+}
+
+// Keys and values into what is there already.
+static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
+    bool seen[KBI_COUNT(kbi_keys)] = { false };
+    int at = -1, more;
+    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
+    r->at++;
+    for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
+        if (!kbi_read_key(r)) return false;
+        int key = kbi_read_key_place(r->token.s, at + 1);
+        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
+        if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
+            return false;
+        if (key >= 0) seen[at = key] = true;
+    }
+    return more == 0;
+}
+
+static bool kbi_read_record(kbi_reader* r, kb_result* out) {
+    *out = r->blank;
+    if (!kbi_read_keys(r, out)) return false;
+    if (!out->name || !out->operation)
+        return kbi_reader_wrong(
+            r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
+            out->name ? "operation" : "name");
+    if (out->schema > KBI_SCHEMA && !r->newer)
+        kbi_warn(
+            "%s:%lld: written by a later version (schema %lld, here %d): keys that this one does not know are left "
+            "out",
+            r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
+            r->newer = true;
+    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
+    return true;
+}
+KBI_SLOW_BEGIN
+
+// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
+// --jsonl of a run.
+static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
+    return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
+           memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
+}
+
+// A record behind the others, or in the place of an earlier one of the same measurement.
+static void kbi_records_add(kbi_records* to, const kb_result* r) {
+    char device[32];
+    snprintf(device, sizeof device, "|%lld|", (long long)r->device);
+    uint64_t key = kbi_hash(kbi_hash(kbi_hash(14695981039346656037u, r->run_id ? r->run_id : ""), device), r->name);
+    kbi_mapped* slot = kbi_map_find(&to->cases, key);
+    if (slot->key && r->run_id) {
+        kb_result* before = &to->of[slot->at];
+        if (kbi_is(before->run_id, r->run_id) && before->device == r->device && kbi_is(before->name, r->name)) {
+            if (kbi_same_measurement(before, r)) {
+                *before = *r;
+                to->replaced++;
+                return;
+            }
+            if (to->twice++ < 8)
+                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
+                         "compared in their order; rename one benchmark",
+                         r->run_id, r->name);
+        }
+    }
+    if (to->n == to->size) {
+        to->size = 2 * to->size + 64;
+        to->of = (kb_result*)kbi_grow(to->of, sizeof(kb_result) * (size_t)to->size);
+    }
+    if (!slot->key && r->run_id) kbi_map_take(&to->cases, slot, key, (intptr_t)to->n);
+    to->of[to->n++] = *r;
+}
+
+static void kbi_records_free(kbi_records* r) {
+    KBENCH_FREE(r->of);
+    KBENCH_FREE(r->texts.slots);
+    KBENCH_FREE(r->cases.slots);
+    kbi_arena_free(&r->arena);
+    memset(r, 0, sizeof *r);
+}
+
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s,
+                             size_t n) {
+    kbi_reader_text(r, s, n);
+    r->path = path;
+    r->line = line;
+    r->to = to;
+    kbi_result_clear(&r->blank);
+    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
+    r->blank.owned = NULL;
+}
+
+static void kbi_reader_end(kbi_reader* r) {
+    KBENCH_FREE(r->values);
+    kbi_text_free(&r->token);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4709,7 +5235,7 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
 typedef struct kbi_toll {
     const kbi_options* o;
     kbi_records before, history;
-    kbi_text save;         // from the root on: a body may change the directory
+    char* save;            // from the root on: a body may change the directory
     kbi_lines lines;       // of the history
     kbi_contrast contrast; // with `before`, once all records are there
     FILE* out;
@@ -4725,7 +5251,7 @@ static bool kbi_toll_open_files(kbi_toll* g) {
     struct stat about;
     if (kbi_wanted.save_baseline) {
         kbi_baseline_path(&path, kbi_wanted.save_baseline);
-        kbi_path_here(&g->save, path.s);
+        g->save = kbi_real_path(path.s);
         kbi_text_free(&path);
         if (mkdir(".kbench", 0777) != 0 && errno != EEXIST)
             return kbi_error("--save-baseline %s: cannot make .kbench here: %s", kbi_wanted.save_baseline,
@@ -4734,11 +5260,11 @@ static bool kbi_toll_open_files(kbi_toll* g) {
         if (access(".kbench", W_OK | X_OK) != 0)
             return kbi_error("--save-baseline %s: .kbench: %s", kbi_wanted.save_baseline, strerror(errno)), false;
         kbi_out probe;
-        if (stat(g->save.s, &about) == 0 && !S_ISREG(about.st_mode))
+        if (stat(g->save, &about) == 0 && !S_ISREG(about.st_mode))
             return kbi_error("cannot write --save-baseline %s: .kbench/%s.json is not a regular file",
                              kbi_wanted.save_baseline, kbi_wanted.save_baseline),
                    false;
-        if (!kbi_out_open(&probe, "save-baseline", g->save.s, NULL, false)) return false;
+        if (!kbi_out_open(&probe, "save-baseline", g->save, &kbi_array_mark, false)) return false;
         kbi_out_free(&probe);
     }
     if (!kbi_wanted.history) return true;
@@ -4761,7 +5287,7 @@ static void kbi_toll_free(kbi_toll* g) {
     KBENCH_FREE(g->contrast.changes.of);
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
-    kbi_text_free(&g->save);
+    KBENCH_FREE(g->save);
     if (g->lines.path) kbi_lines_free(&g->lines);
     memset(g, 0, sizeof *g);
 }
@@ -4893,7 +5419,7 @@ static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code
                good;
     int64_t without = 0;
     for (int64_t i = 0; i < n; i++) without += !kbi_has_time(&now[i]);
-    if (!kb_write_json(now, n, g->save.s)) return false;
+    if (!kb_write_json(now, n, g->save)) return false;
     kbi_warn("baseline %s: %lld records in .kbench/%s.json%s", kbi_wanted.save_baseline, (long long)n,
              kbi_wanted.save_baseline, without ? "; some have no time, and will be compared with nothing" : "");
     return good;
@@ -5307,11 +5833,11 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_table_end(&table);
         for (const kb_output* k = kbi_process.outputs; k; k = k->next)
             for (int64_t i = 0; i < r.n && k->on && k->each; i++) k->each(&r.of[i]);
-        for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i], 1);
+        for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i], 1, true);
         if (!kbi_store_close(&store)) code = KBI_EXIT_USAGE;
         kbi_loaded_now = kbi_loaded_contrast(&with);
-        if (!kbi_outputs_write(&outputs, &r)) code = KBI_EXIT_USAGE;
-        code = kbi_outputs_end(&r, code);
+        if (!kbi_outputs_write(&outputs, r.of, r.n)) code = KBI_EXIT_USAGE;
+        code = kbi_outputs_end(r.of, r.n, code);
         kbi_outputs_free(&outputs);
         kbi_loaded_now = NULL;
         if (code == KBI_EXIT_FINE) kbi_say_files(o);
@@ -5321,6 +5847,147 @@ static int kbi_load_shown(const kbi_options* o) {
     kbi_loaded_free(&with);
     kbi_records_free(&r);
     return code;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>resume    records that an earlier run has left in the file of --jsonl, which stand for measuring their cases again.
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_past_line { // of that file
+    size_t at, n;              // without its end
+    kb_result record;          // without a name: the line holds none, as those of other tools
+    bool old;                  // its case is measured again, or the line breaks off
+    int before;                // the line before it whose record has the same name, -1: there is none
+} kbi_past_line;
+
+static struct kbi_past {
+    kbi_text text;
+    kbi_past_line* lines; // in the order of the file
+    int n;
+    kbi_map names;       // the last line of each name
+    kbi_records records; // what all lines that were ever read point to: kbench may still show it
+} kbi_past;
+
+static void kbi_past_free(void) {
+    kbi_text_free(&kbi_past.text);
+    KBENCH_FREE(kbi_past.lines);
+    kbi_past.lines = NULL;
+    kbi_past.n = 0;
+    kbi_set_free(&kbi_past.names);
+}
+
+// The lines of a file from its begin; false: errno says why it cannot be read.
+static bool kbi_past_read(int file) {
+    static const char begin[] = "{\"name\": \"";
+    kbi_text* text = &kbi_past.text;
+    kbi_past_free();
+    if (lseek(file, 0, SEEK_SET) != 0 || !kbi_read_file(file, text, SIZE_MAX)) return false;
+    for (size_t at = 0, end; at < text->n; at = end) {
+        const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
+        kbi_reader r;
+        if ((kbi_past.n & (kbi_past.n - 1)) == 0)
+            kbi_past.lines = (kbi_past_line*)kbi_grow(kbi_past.lines,
+                                                      sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
+        kbi_past_line* l = &kbi_past.lines[kbi_past.n++];
+        memset(l, 0, sizeof *l);
+        l->at = at;
+        l->n = stop ? (size_t)(stop - line) : text->n - at;
+        end = at + l->n + 1;
+        kbi_reader_begin(&r, NULL, 0, &kbi_past.records, line, l->n);
+        r.newer = r.strange = true; // not this program's, and nothing is said of it
+        bool good = kbi_reader_space(&r, true) == '{' && kbi_read_record(&r, &l->record);
+        bool alone = good && kbi_reader_space(&r, true) < 0;
+        // shorter ones may be of other tools
+        l->old = !good && r.torn && (l->n >= sizeof begin - 1 || !stop) &&
+                 memcmp(line, begin, KBI_MIN(l->n, sizeof begin - 1)) == 0;
+        kbi_reader_end(&r);
+        if (!alone) l->record.name = NULL;
+        if (!alone) continue;
+        uint64_t key = kbi_hash(0, l->record.name);
+        kbi_mapped* slot = kbi_map_find(&kbi_past.names, key);
+        l->before = slot->key ? (int)slot->at : -1;
+        kbi_map_take(&kbi_past.names, slot, key, kbi_past.n - 1);
+    }
+    return true;
+}
+
+// Whether a record is of this case, measured by this program (binary) on a machine and with a seed like these.
+static bool kbi_past_of(const kb_result* r, const char* name, const char* binary, const kb_result* like) {
+    if (!kbi_is(r->name, name) || !kbi_is(r->binary, binary)) return false;
+    return !like || (kbi_same_text(r->backend, like->backend) && kbi_same_text(r->gpu, like->gpu) &&
+                     r->device == like->device && kbi_same_text(r->cpu, like->cpu) && r->seed == like->seed);
+}
+
+// Finds the records of cases. A group that lacks one, or in which one failed, is measured as a whole, and its lines are
+// old. The answer is the number of cases that are done.
+static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
+    int64_t done = 0;
+    const char* binary = kbi_binary_hash();
+    int* last = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // the last line of each case
+    for (int64_t first = 0, end; first < n; first = end) {
+        bool whole = true;
+        for (end = first; end < n && cases[end].group == cases[first].group; end++) {
+            const kbi_mapped* slot = kbi_map_find(&kbi_past.names, kbi_hash(0, cases[end].name));
+            int i = slot->key ? (int)slot->at : -1;
+            while (i >= 0 && !kbi_past_of(&kbi_past.lines[i].record, cases[end].name, binary, like))
+                i = kbi_past.lines[i].before;
+            last[end] = i;
+            if (cases[end].runs) whole &= i >= 0 && kbi_past.lines[i].record.status != KB_FAILED;
+        }
+        for (int64_t k = first; k < end; k++) {
+            for (int i = last[k]; i >= 0; i = kbi_past.lines[i].before) {
+                kbi_past_line* l = &kbi_past.lines[i];
+                if (kbi_past_of(&l->record, cases[k].name, binary, like))
+                    l->old = !whole || l->record.status == KB_FAILED;
+            }
+            if (last[k] >= 0 && whole) cases[k].record = &kbi_past.lines[last[k]].record, done++;
+        }
+    }
+    KBENCH_FREE(last);
+    return done;
+}
+
+// Drops the lines of what is measured again, in the file, which is locked.
+static bool kbi_past_drop(int file, const char* path) {
+    kbi_text lines = KBI_BLANK;
+    struct stat about;
+    bool differs = false;
+    for (int i = 0; i < kbi_past.n; i++) {
+        const kbi_past_line* l = &kbi_past.lines[i];
+        differs |= l->old;
+        if (!l->old) kbi_put(&lines, kbi_past.text.s + l->at, l->n), kbi_puts(&lines, "\n");
+    }
+    bool good = !differs || (fstat(file, &about) == 0 && kbi_replace(path, &lines, &about));
+    kbi_text_free(&lines);
+    return good;
+}
+
+static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* like) {
+    kbi_lines* l = &kbi_desk.run.store.lines;
+    const char* path = kbi_options_now->jsonl;
+    int file = like ? kbi_lines_lock(l) : kbi_open_input(path, false);
+    bool none = file < 0 && errno == ENOENT && !like, good = none || (file >= 0 && kbi_past_read(file));
+    if (!good && errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
+    int64_t done = good ? kbi_past_find(cases, n, like) : 0;
+    if (good && like && !kbi_past_drop(file, l->path))
+        good = (kbi_error("--resume: cannot replace %s: %s", path, strerror(errno)), false);
+    if (file >= 0) close(file);
+    if (good) kbi_warn("--resume: %lld of %lld cases have a record in %s", (long long)done, (long long)n, path);
+    return good;
+}
+
+// The binary's hash tells its records from those of other builds.
+static bool kbi_resume_ready(const char* value) {
+    const char* path = kbi_options_now->jsonl;
+    struct stat about;
+    (void)value;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(ESPIPE)), false;
+    if (!*kbi_binary_hash())
+        return kbi_error("--resume measures what this build has no record of, and the program's file cannot be read; "
+                         "run without --resume"),
+               false;
+    return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5720,6 +6387,8 @@ KBI_CONSTRUCTOR static void kbi_report_register(void) {
     kbi_report_output("load")->instead = kbi_load_instead;
     kbi_report_output("compare")->instead = kbi_compare_instead;
     kbi_report_output("race")->instead = kbi_race_instead;
+    kb_output* resume = kbi_report_output("resume");
+    resume->ready = kbi_resume_ready, resume->recall = kbi_resume_recall;
     kbi_toll_output = kbi_report_output(NULL);
     kbi_toll_output->ready = kbi_report_ready, kbi_toll_output->open = kbi_toll_start,
     kbi_toll_output->end = kbi_toll_end;

@@ -795,7 +795,7 @@ static int kbi_binomial_most(int n, double p) {
 typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_LOST, KBI_JUDGED } kbi_judged;
 
 // Whether the verdict on a rival that is so many percent slower is right. The least times from which a difference is to
-// be found are those of tests/gpu/rivals.sh. A CPU that others use as well may not let it be found: there a baseline
+// be found are those of tests/gpu/equal_implementations.sh. A CPU that others use as well may not let it be found: there a baseline
 // that differs from itself by more than half of it drowns it, and so does an interval as wide as it, beside the 1 %
 // that code may make by where it lies. On a GPU that is the harness's fault.
 static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Attention over batch, heads, length and dimension: PyTorch's backends beside the kernels of kbench_kernels.cuh.
+"""Compares attention forward in PyTorch's backends and in kbench_kernels.cuh, over batch, heads, length and dimension.
 
-python3 examples/python/attention_matrix.py                              a table, and attention_matrix.json
+python3 examples/python/attention_matrix.py                              prints a table, writes attention_matrix.json
 python3 examples/python/attention_matrix.py --shape 4,16,4096,128 --dtype bf16 --causal
-python3 examples/python/attention_matrix.py --dry-run                    what would run; needs no GPU
+python3 examples/python/attention_matrix.py --dry-run                    lists what would run; needs no GPU
 
-Each shape and element type is one contest: the same inputs, timed in turn, every output checked against PyTorch's in
-double. What a backend or a kernel does not take is said below the table.
+Each shape and element type is one comparison: all implementations get the same inputs and run in interleaved rounds.
+Every output is checked against PyTorch's in double precision. Below the table, the program lists each implementation
+that does not support a shape or type.
 """
 
 import argparse
@@ -16,13 +17,13 @@ import kbench
 
 SHAPES = [(1, 1, 128, 64), (8, 4, 128, 64), (32, 8, 128, 64), (32, 8, 256, 64), (4, 16, 2048, 128)]
 BACKENDS = {
-    "torch": None,  # which PyTorch chooses: the baseline
+    "torch": None,  # PyTorch's own choice; the baseline
     "math": "MATH",
     "efficient": "EFFICIENT_ATTENTION",
     "fa2": "FLASH_ATTENTION",
     "cudnn": "CUDNN_ATTENTION",
 }
-OFF = {"f16": 1e-2, "bf16": 5e-2}  # norm of the error over that of the output
+OFF = {"f16": 1e-2, "bf16": 5e-2}  # tolerance: norm of the error divided by the norm of the output
 LONG = {"f16": "float16", "bf16": "bfloat16"}
 
 
@@ -34,7 +35,7 @@ def close_to(want, dtype):
     def check(got):
         got = got[0] if isinstance(got, tuple) else got
         off = float((got.double() - want).norm() / want.norm())
-        return off <= OFF[dtype], off, OFF[dtype], f"off by {off:.2g}"
+        return off <= OFF[dtype], off, OFF[dtype], f"the relative error is {off:.2g}"
 
     return check
 
@@ -55,8 +56,8 @@ def backend_of(name, q, k, v, causal):
     return call
 
 
-def contest(shape, dtype, causal, options, missing):
-    """One shape in one type: the records of all that take part."""
+def comparison(shape, dtype, causal, options, missing):
+    """Compares all implementations in one shape and type. Returns the records. Those that cannot run go to missing."""
     import torch
 
     b, h, s, d = shape
@@ -103,7 +104,7 @@ def contest(shape, dtype, causal, options, missing):
 
 
 HEAD = ["batch", "heads", "length", "dim", "type", "implementation", "us", "+- %", "GFLOP/s", "GB/s", "queries/s"]
-HEAD += ["speedup", "words"]
+HEAD += ["speedup", "flags"]
 
 
 def row(r):
@@ -113,8 +114,8 @@ def row(r):
     time = "-" if r.time_ms is None else f"{1000 * r.time_ms:.2f}"
     spread = "-" if r.precision is None else f"{100 * r.precision:.2f}"
     rates = [number(r.gflops), number(r.throughput_gbps), number(queries), number(r.speedup, 3)]
-    words = " ".join(r.flags or []) if r.time_ms else f"{r.status}: {r.message}"
-    return cells + [time, spread, *rates, words]
+    flags = " ".join(r.flags or []) if r.time_ms else f"{r.status}: {r.message}"
+    return cells + [time, spread, *rates, flags]
 
 
 def show(rows):
@@ -126,20 +127,20 @@ def show(rows):
 def shape_of(text):
     shape = tuple(int(v) for v in text.split(","))
     if len(shape) != 4 or min(shape) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}': batch,heads,length,dimension, as in 8,4,128,64")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a shape batch,heads,length,dimension, such as 8,4,128,64")
     return shape
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", type=shape_of, action="append", metavar="B,H,S,D", help="may repeat")
-    parser.add_argument("--dtype", action="append", choices=sorted(OFF), help="may repeat; both by default")
-    parser.add_argument("--backend", action="append", choices=list(BACKENDS), help="may repeat; all by default")
+    parser.add_argument("--shape", type=shape_of, action="append", metavar="B,H,S,D", help="shape; may be repeated")
+    parser.add_argument("--dtype", action="append", choices=sorted(OFF), help="may be repeated (default: both)")
+    parser.add_argument("--backend", action="append", choices=list(BACKENDS), help="may be repeated (default: all)")
     parser.add_argument("--causal", action="store_true")
-    parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of samples, of each")
+    parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of sampling per function")
     parser.add_argument("--seed", type=int, default=42)
-    parser.add_argument("--json", default="attention_matrix.json", metavar="FILE", help="the records")
-    parser.add_argument("--dry-run", action="store_true", help="what would run; needs no GPU")
+    parser.add_argument("--json", default="attention_matrix.json", metavar="FILE", help="where to save the records")
+    parser.add_argument("--dry-run", action="store_true", help="list what would run; needs no GPU")
     o = parser.parse_args()
     o.backends = o.backend or list(BACKENDS)
     plan = [(shape, dtype) for dtype in o.dtype or sorted(OFF) for shape in o.shape or SHAPES]
@@ -156,7 +157,7 @@ def main():
         return 2
     records, missing = kbench.Records(), []
     for shape, dtype in plan:
-        records += contest(shape, dtype, o.causal, o, missing)
+        records += comparison(shape, dtype, o.causal, o, missing)
         kbench.save(records, o.json)
     show([HEAD] + [row(r) for r in records])
     for why in missing:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Python functions as benchmarks of kbench: two ways to sum a list, compared.
+"""Python functions as kbench benchmarks: compares two ways to sum a list.
 
-python3 examples/python/example.py --html sums.html         --help lists all that it can do
+python3 examples/python/example.py --html sums.html         --help lists the options
 """
 
 import math
@@ -15,11 +15,11 @@ def numbers(seed, n):
 
 @kbench.bench(
     op="total", impl="sum", n=[1000, 100000]
-)  # the first of an operation is what the others are held against
+)  # the first implementation of an operation is the baseline
 def with_sum(kb, n):
     x = numbers(kb.seed, n)  # untimed
-    kb.time(sum, x, host=True)  # what is timed
-    kb.check(None, math.fsum(x))  # what it has to give
+    kb.time(sum, x, host=True)  # the timed function: sum(x)
+    kb.check(None, math.fsum(x))  # its expected output
     kb.bytes(8 * n)
 
 

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench from Python: functions timed, compared and judged by the engine of kbench.h.
+"""kbench from Python: time, compare and judge functions with the measurement engine of kbench.h.
 
     import kbench
-    print(kbench.time(work, x, host=True))          # host work; without host=True it is GPU work
+    print(kbench.time(work, x, host=True))          # work on the CPU; without host=True: work on the GPU
     results = kbench.compare({"numpy": f, "mine": g}, inputs=(x,), check="numpy", host=True)
     kbench.table(results)
     kbench.save(results, "results.json")
 
-    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a submitted function; no security boundary
+    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a submitted function; not a security boundary
     y = kbench.kernels["softmax", "fwd", "onepass"](x)      # the kernel library: kbench_kernels.py
 
-Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
-The standard library is enough. The library of kbench.h is built on first use with cc (and CUDA's runtime
-where a toolkit is found, or pip's wheels of one) and kept under ~/.cache/kbench. From the environment:
-KBENCH_H a header, KBENCH_LIB a library, KBENCH_NO_CUDA=1 for host work alone, CC a compiler and CFLAGS its
-options, CUDA_HOME a toolkit.
+The keys of a record have the meaning that kbench.h documents: times are in milliseconds, rates are per second, and
+confidence intervals are 95 % intervals. Only Python's standard library is required.
+
+The first call builds a shared library from kbench.h with cc and stores it under ~/.cache/kbench. The build uses the
+CUDA runtime if it finds a CUDA toolkit, or CUDA's wheels from pip. Environment variables:
+
+    KBENCH_H          path of kbench.h
+    KBENCH_LIB        path of a library that is already built
+    KBENCH_NO_CUDA=1  build without CUDA; only work on the host can be timed
+    CC, CFLAGS        C compiler and its options
+    CUDA_HOME         CUDA toolkit
 """
 
 from __future__ import annotations
@@ -66,10 +72,10 @@ _VERSION = 100  # kb_abi("version")
 
 
 class Error(RuntimeError):
-    """What kbench cannot do here, and what mends it."""
+    """kbench cannot do what was asked. The message gives the reason and the fix."""
 
 
-# --- text of others' making, as kbench.h shows it (see kbi_piece there) ---------------------------------------
+# --- untrusted text, escaped as kbench.h escapes it -----------------------------------------------------------
 
 _OBEYED = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"
@@ -79,7 +85,8 @@ _OBEYED = re.compile(
 
 
 def _harmless(text: str) -> str:
-    """A line that a terminal and the log of a CI system show and do not obey."""
+    """The text as one line that neither a terminal nor a CI log interprets as a command: control characters and
+    the markers of workflow commands are escaped."""
 
     def spelled(m: "re.Match[str]") -> str:
         code = ord(m[0])
@@ -92,12 +99,12 @@ def _harmless(text: str) -> str:
 
 
 def _markup(text: str) -> str:
-    """A text in HTML."""
+    """The text, escaped for HTML."""
     return html.escape(_harmless(text))
 
 
 def _cell(text: str) -> str:
-    """A cell of CSV; a number is one, and no other text is a formula."""
+    """The text as a CSV cell. Text that a spreadsheet would take for a formula gets an apostrophe in front."""
     text = _harmless(text)
     try:
         float(text)
@@ -107,16 +114,16 @@ def _cell(text: str) -> str:
 
 
 def _say(text: str) -> None:
-    """Lines on stderr."""
+    """Prints the lines of text to stderr, the first after "kbench: "."""
     for line in f"kbench: {text}".split("\n"):
         print(_harmless(line), file=sys.stderr)
 
 
-# --- the library: found or built once, and its structs ------------------------------------------------------
+# --- the shared library, which is found or built once, and the structs of kbench.h ----------------------------
 
 _FUNCTION = C.CFUNCTYPE(
     None, C.c_void_p, C.c_void_p
-)  # kb_function; kb_desc.check and kb_body are of its shape
+)  # kb_function, kb_desc.check and kb_body: all take two pointers
 
 
 class _Param(C.Structure):
@@ -229,7 +236,7 @@ _SIGNATURES = {
     "kb_dtype_of": (C.c_int, [C.c_char_p]),
     "kb_dtype_size": (C.c_size_t, [C.c_int]),
     "kb_dtype_name": (C.c_char_p, [C.c_int]),
-    # with "%s" and one text behind these
+    # variadic: each is called with "%s" and one text after these arguments
     "kb_check_that": (C.c_bool, [C.c_void_p, C.c_bool, C.c_double, C.c_double, C.c_char_p]),
     "kb_fail": (None, [C.c_void_p, C.c_char_p]),
     "kb_skip": (None, [C.c_void_p, C.c_char_p]),
@@ -248,12 +255,12 @@ def _find_header() -> str:
         if place and os.path.isfile(place):
             return os.path.normpath(place)
         if place and place == places[0]:
-            raise Error(f"KBENCH_H={place} is no file")
-    raise Error("kbench.h was not found: set KBENCH_H to its path")
+            raise Error(f"KBENCH_H={place} is no file. Set KBENCH_H to the path of kbench.h.")
+    raise Error("kbench.h was not found. Set KBENCH_H to its path.")
 
 
 def _find_addons(header: str) -> List[str]:
-    """The add-ons that lie in examples/addons beside kbench.h, or beside it: reports and instruments."""
+    """Paths of the add-on headers (reports, profilers): in examples/addons next to kbench.h, or in its folder."""
     here = os.path.dirname(header) or "."
     places = [os.path.join(here, "examples", "addons"), here]
     found = []
@@ -264,17 +271,17 @@ def _find_addons(header: str) -> List[str]:
 
 
 class _Cuda(NamedTuple):
-    include: List[str]  # folders of the runtime's headers
-    folder: str  # of its library
-    link: str
+    include: List[str]  # folders of the CUDA runtime's headers
+    folder: str  # folder of the CUDA runtime library
+    link: str  # linker option that names the library
 
 
 _TOOLKIT = "/usr/local/cuda"
-_PIP = "pip install nvidia-cuda-nvcc nvidia-cuda-profiler-api"  # a toolkit of pip's wheels
+_PIP = "pip install nvidia-cuda-nvcc nvidia-cuda-profiler-api"  # installs nvcc and the runtime as wheels
 
 
 def _pip_folders() -> List[str]:
-    """nvidia/*, into which pip's wheels of CUDA go, wherever Python looks."""
+    """The folders nvidia/* on Python's path, where pip installs the wheels of CUDA."""
     try:
         spec = importlib.util.find_spec("nvidia")
     except (ImportError, ValueError):
@@ -284,8 +291,9 @@ def _pip_folders() -> List[str]:
 
 
 def _cuda_of_pip() -> Optional[_Cuda]:
-    """The oldest that is whole, which every newer driver takes. Some headers come with other wheels, beside it or in
-    folders of their own, and the library has its soname alone."""
+    """The oldest complete CUDA runtime among pip's wheels, or None. Every newer driver supports an older runtime.
+    Some headers belong to other wheels, which may use other folders. The wheels contain the library only under its
+    soname, without libcudart.so."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -304,7 +312,7 @@ def _cuda_of_pip() -> Optional[_Cuda]:
 
 
 def _find_cuda() -> Optional[_Cuda]:
-    """A toolkit's runtime, or that of pip's wheels."""
+    """The CUDA runtime of a toolkit, otherwise of pip's wheels; None if there is neither or KBENCH_NO_CUDA is set."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
@@ -354,9 +362,10 @@ def _cache() -> str:
     )
 
 
-def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
-    """The path of a library that command_to(header, output) builds: the one built before from the same
-    header in the same way, or a new one."""
+def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
+    """Returns the path of the library that command_to(header, output) builds. A library that the same command built
+    from the same headers is reused. what: describes the library in the message on stderr. Raises Error if the folder
+    cannot be written or the build fails."""
     content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
     for source in [header, *_find_addons(header)]:
         with open(source, "rb") as f:
@@ -370,10 +379,10 @@ def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], w
         os.makedirs(folder, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(
             suffix=".so", dir=folder
-        )  # two that build at once disturb nobody
+        )  # two processes may build at once
     except OSError as error:
         raise Error(
-            f"the library cannot be kept in {folder} ({error.strerror}): set XDG_CACHE_HOME"
+            f"The library cannot be stored in {folder} ({error.strerror}). Set XDG_CACHE_HOME to a writable folder."
         ) from None
     os.close(handle)
     command = command_to(header, unfinished)
@@ -382,13 +391,13 @@ def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], w
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         said = "" if done.returncode == 0 else done.stdout.decode(errors="replace")[-2000:] or "it failed"
     except OSError as error:
-        said = f"{command[0]}: {error.strerror}; set CC to a C compiler"
+        said = f"{command[0]}: {error.strerror}. Set CC to a C compiler."
     if said:
         os.unlink(unfinished)
         raise Error(
-            "the library could not be built. The command was\n    "
+            "The library could not be built. The command was\n    "
             + " ".join(map(shlex.quote, command))
-            + "\nand said\n    "
+            + "\nIts output was\n    "
             + said.strip().replace("\n", "\n    ")
         )
     os.chmod(unfinished, 0o755)
@@ -397,18 +406,20 @@ def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], w
 
 
 def _find_library() -> str:
-    """The path of libkbench.so: KBENCH_LIB, or one of this header."""
+    """The path of libkbench.so: KBENCH_LIB, otherwise the library built from this kbench.h."""
     if os.environ.get("KBENCH_LIB"):
         return os.environ["KBENCH_LIB"]
-    return _kept("libkbench.so", _find_header(), _build_command, "its library once")
+    return _build_cached("libkbench.so", _find_header(), _build_command, "the library from kbench.h (once)")
 
 
 class _Library:
-    """The library's functions as attributes, checked to be those that this file knows."""
+    """The functions of the shared library as attributes. Raises Error if the library's version or the size of a
+    struct differs from what this file expects."""
 
     def __init__(self) -> None:
         path = _find_library()
-        # when it is loaded the library takes its part in a run out of the environment, of which Python has a copy
+        # While it is loaded, the library reads and removes KBENCH_STARTED_AS from the C environment; os.environ is a
+        # copy, from which the variable must be removed as well.
         self.is_worker = os.environ.get("KBENCH_STARTED_AS", "").split(",")[0] == str(os.getpid())
         try:
             self.handle = C.CDLL(path)
@@ -418,7 +429,9 @@ class _Library:
                 function.restype, function.argtypes = result, arguments
                 setattr(self, name, function)
         except (OSError, AttributeError) as error:
-            raise Error(f"{path} is no library of kbench {__version__}: {error}") from None
+            raise Error(
+                f"{path} is no library of kbench {__version__}: {error}. Unset KBENCH_LIB, or build the library again."
+            ) from None
         sizes = {
             "kb_desc": _Desc,
             "kb_param": _Param,
@@ -429,34 +442,35 @@ class _Library:
         wrong = [name for name, kind in sizes.items() if self.kb_abi(name.encode()) != C.sizeof(kind)]
         if self.kb_abi(b"version") != _VERSION or wrong:
             raise Error(
-                f"{path} is not of version {__version__} (apart: {', '.join(wrong) or 'version'}): "
-                "take kbench.py and kbench.h from the same place, and unset KBENCH_LIB"
+                f"{path} does not match kbench.py {__version__} (different: {', '.join(wrong) or 'version'}). "
+                "Use kbench.py and kbench.h of the same version, and unset KBENCH_LIB."
             )
         self.result_bytes = self.kb_abi(b"kb_result")
         self.cuda = bool(self.kb_abi(b"cuda"))
-        self.call_ms: Optional[float] = None  # what an empty function takes; see _call_cost
+        self.call_ms: Optional[float] = None  # time of an empty Python function; see _call_cost
         self.calibrated = not self.cuda or self.is_worker
 
-    def __getattr__(self, name: str) -> Any:  # the rest of _SIGNATURES
+    def __getattr__(self, name: str) -> Any:  # declares to type checkers that _SIGNATURES adds attributes
         raise AttributeError(name)
 
     def devices(self) -> int:
-        """GPUs that can be used, 0 without CUDA."""
+        """Number of usable GPUs; 0 without CUDA."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDeviceCount(C.byref(n)) == 0 else 0
 
     def device(self) -> int:
-        """The one that kbench measures on."""
+        """Number of the current GPU, on which kbench measures."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
 
 
     def calibrate(self, device: int) -> None:
-        """Before the first measurement on a GPU: by CUPTI's durations of empty kernels. Without them the times of
-        small kernels are known less well; without CUPTI, or under a profiler, it stays at that."""
+        """Calibrates the timer with the durations that CUPTI reports for empty kernels. Called before the first
+        measurement on a GPU. Without CUPTI, and under a profiler, this step is skipped, and the intervals of short
+        kernels are wider."""
         if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
-            truth = _ask_truth(self.handle._name, device)
-            self.kbi_calibrate_from(truth, len(truth))
+            durations = _cupti_durations(self.handle._name, device)
+            self.kbi_calibrate_from(durations, len(durations))
         self.calibrated = True
 
 
@@ -467,21 +481,21 @@ _PROFILERS = (
     "NSYS_PROFILING_SESSION_ID",
     "NV_SANITIZER_INJECTION_PORT_BASE",
 )
-# the library takes its part, 2, out of the environment when it is loaded, and writes to the handle
-_TRUTH = """
+# Role 2 in KBENCH_STARTED_AS makes the library measure with CUPTI and write the durations to the file descriptor.
+_CUPTI_SCRIPT = """
 import ctypes, os, sys
 os.environ["KBENCH_STARTED_AS"] = f"{os.getpid()},2,{sys.argv[2]},{sys.argv[3]}"
 ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 """
 
 
-def _ask_truth(path: str, device: int) -> bytes:
-    """CUPTI's durations, measured in a process of their own, since it stays where it was loaded and makes launches
-    slower. Nothing: it has none, or takes longer than ten seconds."""
-    if not sys.executable:  # of an interpreter inside of another program
+def _cupti_durations(path: str, device: int) -> bytes:
+    """The durations of empty kernels as CUPTI reports them. They are measured in a separate process, because CUPTI
+    cannot be unloaded and slows down launches. Empty if CUPTI is missing or takes longer than ten seconds."""
+    if not sys.executable:  # the interpreter is embedded in another program
         return b""
     come, theirs = os.pipe()
-    command = [sys.executable, "-I", "-c", _TRUTH, path, str(device), str(theirs)]
+    command = [sys.executable, "-I", "-c", _CUPTI_SCRIPT, path, str(device), str(theirs)]
     quiet = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
     try:
         subprocess.run(command, pass_fds=(theirs,), timeout=10, **quiet)  # type: ignore[call-overload]
@@ -507,7 +521,7 @@ def _library() -> _Library:
 
 
 def __getattr__(name: str) -> Any:
-    """kbench.kernels, loaded when it is first asked for: this file alone does without it."""
+    """Imports kbench.kernels on first access, so that kbench.py works without kbench_kernels.py."""
     if name != "kernels":
         raise AttributeError(f"module 'kbench' has no attribute '{name}'")
     try:
@@ -516,8 +530,8 @@ def __getattr__(name: str) -> Any:
         if error.name != "kbench_kernels":
             raise
         raise Error(
-            "kbench.kernels is in kbench_kernels.py, which is not there: put it beside kbench.py, "
-            "with kbench_kernels.cuh two folders up, beside it, or at KBENCH_KERNELS_CUH"
+            "kbench.kernels is in kbench_kernels.py, which is not there. Copy it next to kbench.py. It needs "
+            "kbench_kernels.cuh two folders up, next to it, or at the path in KBENCH_KERNELS_CUH."
         ) from None
     globals()["kernels"] = kbench_kernels.kernels
     return kbench_kernels.kernels
@@ -527,14 +541,14 @@ def _text(s: Any) -> Optional[bytes]:
     return None if s is None else str(s).encode()
 
 
-def _said(text: str) -> C.c_char_p:
-    """For a "%s": at most 400 bytes of UTF-8, whole characters alone."""
+def _as_message(text: str) -> C.c_char_p:
+    """The text as an argument for "%s": cut to 400 bytes of UTF-8 at a character boundary."""
     return C.c_char_p(text.encode(errors="replace")[:400].decode(errors="ignore").encode())
 
 
-# --- values: copied and compared, whatever they are ---------------------------------------------------------
+# --- copying and comparing values of any type ---------------------------------------------------------------
 
-# What is allowed of |got - want| / (1 + |want|), by element type, unless rtol says it.
+# Default of rtol and atol by element type: |got - want| <= atol + rtol |want|.
 _TOLERANCES = {"f64": 1e-9, "f32": 2e-5, "f16": 4e-3, "bf16": 3e-2, "int": 0.0}
 _SHORT = {
     "float64": "f64",
@@ -557,8 +571,8 @@ def _is_array(value: Any) -> bool:
 
 
 def _interface(value: Any) -> Optional[Dict[str, Any]]:
-    """__cuda_array_interface__ of memory that is neither torch's nor cupy's (kbench.kernels', numba's, jax's), or
-    None."""
+    """The __cuda_array_interface__ of an array that belongs to neither torch nor cupy (for example numba, jax or
+    kbench.kernels); otherwise None."""
     if _module_of(value) in ("builtins", "torch", "cupy"):
         return None
     try:
@@ -568,7 +582,8 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """The widest rule that fits: of arrays theirs, of Python's floats f64, else int: compared exactly."""
+    """The element type that decides the default tolerance. Arrays: their own type; Python floats: f64; containers:
+    the least precise type in them; everything else: "int", which is compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -602,8 +617,8 @@ def _copy(value: Any) -> Any:
         other = sys.modules["numba"].cuda.device_array_like(value)
         other.copy_to_device(value)
         return other
-    if _interface(value) is not None and not hasattr(value, "__deepcopy__"):  # two objects, one memory
-        raise Error(f"a {type(value).__name__} on a GPU cannot be copied: it has no copy()")
+    if _interface(value) is not None and not hasattr(value, "__deepcopy__"):  # both objects would share the memory
+        raise Error(f"A {type(value).__name__} on a GPU cannot be copied, because it has no copy(). Use torch or cupy.")
     return copy.deepcopy(value)
 
 
@@ -612,8 +627,7 @@ class _Mismatch(Exception):
 
 
 def _compare_numbers(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """|got - want| over what is allowed of it; NaN matches NaN, an infinity the same one, each nothing
-    else."""
+    """|got - want| divided by the tolerance. NaN matches only NaN; an infinity matches only the same infinity."""
     if isinstance(got, complex) or isinstance(want, complex):
         return max(
             _compare_numbers(got.real, want.real, rtol, atol),
@@ -632,8 +646,8 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         raise _Mismatch(f"its shape is {tuple(got.shape)}, expected {tuple(want.shape)}")
     if str(got.dtype) != str(want.dtype):
         raise _Mismatch(f"its elements are {got.dtype}, expected {want.dtype}")
-    if getattr(want, "_truth", None) is not None:
-        return want._truth.compare(got, want)
+    if getattr(want, "_reference", None) is not None:
+        return want._reference.compare(got, want)
     if _module_of(want) == "torch":
         import torch as xp
 
@@ -644,7 +658,7 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         got, want = got.to(wide), want.to(wide)
     else:
         xp = sys.modules[_module_of(want)]
-        if not hasattr(xp, "isnan"):  # jax's on the host, whose type is jaxlib's
+        if not hasattr(xp, "isnan"):  # a jax array on the host: its type belongs to the module jaxlib
             import numpy as xp
 
             got, want = xp.asarray(got), xp.asarray(want)
@@ -662,7 +676,7 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
 
 
 def _fetched(about: Dict[str, Any]) -> bytes:
-    """The elements of a __cuda_array_interface__, in order."""
+    """Copies the elements of a __cuda_array_interface__ to the host, in row-major order."""
     size, shape, strides = int(about["typestr"][2:]), tuple(about["shape"]), about.get("strides")
     if not math.prod(shape):
         return b""
@@ -670,9 +684,9 @@ def _fetched(about: Dict[str, Any]) -> bytes:
     low = sum(min(0, r) for r in reach)
     piece = C.create_string_buffer(sum(max(0, r) for r in reach) - low + size)
     handle = _library().handle
-    handle.cudaDeviceSynchronize()  # its library writes on a stream of its own
+    handle.cudaDeviceSynchronize()  # the array's library may write on a stream of its own
     if handle.cudaMemcpy(piece, C.c_void_p(about["data"][0] + low), C.c_size_t(len(piece)), 2):
-        raise Error("the array could not be copied from the GPU")
+        raise Error("The array could not be copied from the GPU: cudaMemcpy failed.")
     raw = piece.raw
     if not strides:
         return raw
@@ -683,7 +697,7 @@ def _fetched(about: Dict[str, Any]) -> bytes:
 
 
 def _compare_fetched(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """Of memory whose library kbench does not know: on the host, number by number."""
+    """Compares GPU arrays of a library that kbench does not know: on the host, element by element."""
     g, w = _interface(got), _interface(want)
     if g is None or w is None:
         raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
@@ -709,8 +723,8 @@ def _compare_fetched(got: Any, want: Any, rtol: float, atol: float) -> float:
 
 
 def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """The largest error over what is allowed of it: 1 or less is right. Raises _Mismatch where they are
-    not alike."""
+    """The largest error divided by the tolerance; a correct result gives 1 or less. Raises _Mismatch if type, shape
+    or structure differ."""
     if isinstance(want, dict) and isinstance(got, dict):
         if set(got) != set(want):
             raise _Mismatch(f"its keys are {sorted(map(str, got))}, expected {sorted(map(str, want))}")
@@ -741,7 +755,7 @@ def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
 
 
 class _Expected:
-    """A check against values: relative to them, absolute near zero."""
+    """A check against expected values: |got - want| <= atol + rtol |want| for each element."""
 
     def __init__(self, want: Any, rtol: Optional[float], atol: Optional[float]) -> None:
         self.want = want
@@ -749,24 +763,25 @@ class _Expected:
         self.atol = self.rtol if atol is None else atol
 
     def __call__(self, got: Any) -> Tuple[bool, float, float, str]:
-        """Passed, error, what was allowed, what is wrong."""
+        """Returns whether it passed, the error, the tolerance, and a message."""
         allowed = self.rtol or self.atol
         try:
             worst = _compare(got, self.want, self.rtol, self.atol)
         except _Mismatch as mismatch:
             return False, math.nan, allowed, str(mismatch)
         error = 0.0 if worst == 0 else worst * allowed if allowed else math.inf
-        exact = "it is not equal to what was expected"
+        exact = "the value is not equal to the expected value"
         return (
             worst <= 1,
             error,
             allowed,
-            f"the error is {error:.3g}, allowed is {allowed:.3g}" if allowed else exact,
+            f"the error is {error:.3g}; the tolerance is {allowed:.3g}" if allowed else exact,
         )
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """What a check says of an output: True or None passes, False and an AssertionError do not."""
+    """Runs a check on an output. True and None pass; False and an AssertionError fail. Returns whether it passed,
+    the error, the tolerance, and a message."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -776,15 +791,15 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
     return passed is None or bool(passed), 0.0, 0.0, "the check returned False"
 
 
-# --- streams: kbench's own is the current one of torch and cupy while a function runs -----------------------
+# --- streams: while a function runs, kbench's stream is the current stream of torch and cupy ----------------
 
 
 class _Streams:
-    """Enters kbench's stream in the libraries that are imported, also by the function itself; one for each
-    contest, made when it is first called."""
+    """Context managers that make kbench's stream current in torch and cupy. They are made again when the stream
+    changes or when the timed function has imported one of the libraries. Each comparison has one object."""
 
     def __init__(self) -> None:
-        self.of: Any = (0, None, None)  # stream and libraries that managers are of
+        self.of: Any = (0, None, None)  # stream and libraries for which the managers were made
         self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
@@ -823,19 +838,20 @@ def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -
 
 
 def _blocks() -> Optional[int]:
-    """How often torch's caching allocator gave memory, or None: it does not say."""
+    """The number of blocks that torch's caching allocator has handed out; None if it does not tell."""
     try:
         return int(sys.modules["torch"].cuda.memory_stats(_library().device())["allocation.all.allocated"])
     except Exception:
         return None
 
 
-# --- functions called from C --------------------------------------------------------------------------------
+# --- functions that C calls ---------------------------------------------------------------------------------
 
 
 class _Backwards:
-    """Backward passes of PyTorch while a function runs: a node runs on the stream that its forward ran on. Where that
-    is not the function's a capture fails, and may end the process: in a thread, or when a gradient is freed."""
+    """Detects, while a function runs, whether PyTorch runs a backward pass on another stream than the function's.
+    Autograd runs each node on the stream of its forward pass. If that is another stream, capturing the function into
+    a CUDA graph fails and may end the process, in a thread or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -855,7 +871,7 @@ class _Backwards:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
 
-    def _look(self, *_: Any) -> None:
+    def _note_stream(self, *_: Any) -> None:
         self.elsewhere |= sys.modules["torch"].cuda.current_stream().cuda_stream != self.stream
 
     def run_backward(self, outputs: Any, *args: Any, **options: Any) -> Any:
@@ -863,8 +879,10 @@ class _Backwards:
         while nodes:
             node = nodes.pop()
             if node is not None and node not in hooks:
-                leaf = getattr(node, "variable", None)  # its node does not run where its gradient is only asked for
-                hooks[node] = node.register_prehook(self._look) if leaf is None else leaf.register_hook(self._look)
+                # autograd.grad does not run the node of a leaf tensor: there the tensor itself gets the hook
+                leaf = getattr(node, "variable", None)
+                register = node.register_prehook if leaf is None else leaf.register_hook
+                hooks[node] = register(self._note_stream)
                 nodes += [of for of, _ in node.next_functions]
         try:
             return self.engine.run_backward(outputs, *args, **options)
@@ -874,7 +892,7 @@ class _Backwards:
 
 
 class _Interrupts:
-    """Ctrl-C during a contest: at once where Python's own code runs, else at the next call from C."""
+    """Handles Ctrl-C during a measurement: at once while Python code runs, otherwise at the next call from C."""
 
     def __init__(self) -> None:
         self.pending, self.inside = False, False
@@ -895,8 +913,8 @@ class _Interrupts:
                 signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-# What libraries say of a capture that they refuse for their own state's sake: nothing waits and nothing is
-# copied there, and the function is timed without a look into it.
+# Errors with which libraries reject a capture only because of their own state. They are no sign of a synchronisation
+# or a copy, so the function is timed without inspecting its captured graph.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -904,8 +922,8 @@ _REFUSALS = (
 
 
 class _Job:
-    """One function with its reset and its check, as the engine calls them: nothing that they raise goes
-    through C."""
+    """A function with its reset and its checks, as callbacks of the measurement engine. Exceptions are stored in
+    .error, because they cannot pass through C."""
 
     def __init__(
         self,
@@ -913,16 +931,16 @@ class _Job:
         call: Callable[[int], Any],
         before: Optional[Callable[[int], Any]],
         checks: Sequence[Callable[[Any], Any]],
-        tells_blocks: bool = False,  # of torch's caching allocator, which no look into a capture shows
+        tells_blocks: bool = False,  # note allocations by torch's caching allocator, which no captured graph shows
     ) -> None:
         self.interrupts, self.output, self.tells_blocks = interrupts, None, tells_blocks
         self.error: Optional[BaseException] = None
         self.ran, self.trusted = False, True
-        self.state: Optional[int] = None  # of whom is being told what failed; None: kb_current()
+        self.state: Optional[int] = None  # the kb_state that failures are reported to; None: kb_current()
         self.checks = checks
         self.fn = _FUNCTION(self._guarded(call, True))
         self.before = _FUNCTION(self._guarded(before, False)) if before else _FUNCTION()
-        self.check = _FUNCTION(lambda kb, user: self.look(kb)) if checks else _FUNCTION()
+        self.check = _FUNCTION(lambda kb, user: self.run_checks(kb)) if checks else _FUNCTION()
 
     def _guarded(self, call: Callable[[int], Any], keeps: bool) -> Callable[[int, int], None]:
         interrupts = self.interrupts
@@ -933,8 +951,8 @@ class _Job:
                 if interrupts.pending:
                     raise KeyboardInterrupt
                 if keeps:
-                    self.output = None  # given back before the next one is made, as where nobody keeps it
-                    again = self.ran and self.tells_blocks  # the first run also fills caches that stay
+                    self.output = None  # frees the last output first, as code that does not keep it would
+                    again = self.ran and self.tells_blocks  # not the first run, which also fills permanent caches
                     before = _blocks() if again else None
                     self.output = call(stream) if self.ran or not self.trusted else self._first(call, stream)
                     self.ran = True
@@ -954,7 +972,8 @@ class _Job:
             output = call(stream)
         kb = self.state or _library().kb_current()
         if kb and backwards.elsewhere:
-            _library().kb_note(kb, b"%s", _said("PyTorch runs its backward on the stream of its forward"))
+            note = "PyTorch runs its backward on the stream of its forward: not captured, not inspected"
+            _library().kb_note(kb, b"%s", _as_message(note))
             _library().kb_expect(kb, _EXPECT["no_capture"])
         return output
 
@@ -963,8 +982,8 @@ class _Job:
         kb = self.state or library.kb_current()
         if kb and before is not None and after is not None and after > before:
             n = after - before
-            text = f"allocates {n} block{'s' if n > 1 else ''} by torch's caching allocator"
-            library.kb_note(kb, b"%s", _said(text))
+            text = f"each run allocates {n} block{'s' if n > 1 else ''} by torch's caching allocator"
+            library.kb_note(kb, b"%s", _as_message(text))
 
     def fail(self, error: BaseException, timed: bool = False) -> None:
         library = _library()
@@ -976,15 +995,15 @@ class _Job:
         self.error = self.error or error
         said = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
         if kb:
-            library.kb_fail(kb, b"%s", _said(said))
+            library.kb_fail(kb, b"%s", _as_message(said))
 
-    def look(self, kb: int) -> None:
+    def run_checks(self, kb: int) -> None:
         if self.error or self.interrupts.pending:
             return
         try:
             for check in self.checks:
                 passed, error, allowed, text = _verdict_of(check, self.output)
-                _library().kb_check_that(kb, passed, error, allowed, b"%s", _said(text))
+                _library().kb_check_that(kb, passed, error, allowed, b"%s", _as_message(text))
         except BaseException as error:
             self.fail(error)
 
@@ -1002,31 +1021,32 @@ def _show_time(ms: Optional[float]) -> str:
 
 
 class Record:
-    """What was measured of one implementation. The keys are attributes; units and meanings are those of
-    KB_RECORD in kbench.h (time_ms: ms; throughput_gbps: 1e9 bytes a second; None: does not apply). Of host
-    work python_call_ms besides: what an empty Python function takes when it is called in the same way,
-    which is in every time."""
+    """The result of measuring one implementation. Its keys are attributes; KB_RECORD in kbench.h documents them.
+    For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. None: does not apply.
+
+    A record of work on the host also has python_call_ms, the time of an empty Python function that is called in the
+    same way. Every host time includes this call overhead."""
 
     def __init__(self, data: Dict[str, Any], exception: Optional[BaseException] = None) -> None:
         self._data = data
-        self.exception = exception  # what the function raised, if it did
+        self.exception = exception  # the exception that the function raised, or None
 
     def __getattr__(self, key: str) -> Any:
         data = self.__dict__.get("_data", {})
         if key in data:
             return data[key]
-        raise AttributeError(f"no key '{key}' in the record; .to_dict() shows them")
+        raise AttributeError(f"The record has no key '{key}'. .to_dict() shows all keys.")
 
     def __dir__(self) -> List[str]:
         return sorted(set(object.__dir__(self)) | set(self._data))
 
     def to_dict(self) -> Dict[str, Any]:
-        """A copy of all keys and values: times in ms, rates per second, shares of 1."""
+        """A deep copy of all keys and values: times in ms, rates per second, shares between 0 and 1."""
         return copy.deepcopy(self._data)
 
     def _columns(self) -> Dict[str, str]:
         d = self._data
-        words = [w for w in d.get("flags") or []]
+        flags = d.get("flags") or []
         precision = d.get("precision")
         columns = {
             "name": str(d.get("name")),
@@ -1036,7 +1056,7 @@ class Record:
             "GFLOP/s": f"{d['gflops']:.4g}" if d.get("gflops") is not None else "",
             "speedup": f"{d['speedup']:.3g}" if d.get("speedup") is not None else "",
             "verdict": str(d.get("verdict") or ""),
-            "words": " ".join(words),
+            "flags": " ".join(flags),
             "message": str(d.get("message") or ""),
         }
         return columns
@@ -1047,7 +1067,7 @@ class Record:
         parts += [f"+-{c['+-']}"] if c["+-"] else []
         parts += [f"{c[unit]} {unit}" for unit in ("GB/s", "GFLOP/s") if c[unit]]
         parts += [f"x{c['speedup']}"] if c["speedup"] else []
-        parts += [c[k] for k in ("verdict", "words") if c[k]]
+        parts += [c[k] for k in ("verdict", "flags") if c[k]]
         return _harmless(" ".join(parts) + (f" ({c['message']})" if c["message"] else ""))
 
     def _repr_html_(self) -> str:
@@ -1063,18 +1083,18 @@ def _html_table(records: Sequence[Record]) -> str:
 
 
 class Records(List[Record]):
-    """A list of records that notebooks show as a table; .figure() is one of its figures."""
+    """A list of records. Notebooks show it as a table; .figure() draws it."""
 
     def _repr_html_(self) -> str:
         return _html_table(self)
 
     def figure(self, kind: str = "speed", *options: str) -> "Figure":
-        """As kbench.figure."""
+        """Same as kbench.figure(records, kind, *options)."""
         return figure(self, kind, *options)
 
 
 class Figure:
-    """A figure that notebooks show; svg is its text."""
+    """A figure, which notebooks show. .svg is its SVG text."""
 
     def __init__(self, svg: str) -> None:
         self.svg = svg
@@ -1086,22 +1106,51 @@ class Figure:
         return f"<Figure of {len(self.svg)} bytes of SVG: .save(path)>"
 
     def save(self, path: str) -> None:
-        """Writes the SVG there."""
+        """Writes the SVG text to the file path."""
         with _replacing(path) as f:
             f.write(self.svg)
 
 
 def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
-    """A figure of records: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes (of
-    what --plot of kbench's command line knows). options: of the command line, as "--where", "dtype=f32"."""
+    """Draws a figure of records and returns it.
+
+    kind: a plot of kbench's option --plot: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples,
+        rivals or changes.
+    options: options of kbench's command line, for example "--where", "dtype=f32".
+    Raises Error if the records do not give such a figure."""
     with tempfile.TemporaryDirectory() as folder:
         path, drawn = (os.path.join(folder, name) for name in ("records.json", "figure.svg"))
         save(records, path)
         code, said = _captured(["kbench", "--load", path, "--svg", drawn, "--plot", kind, *options])
         if not os.path.isfile(drawn):
-            raise Error(said.strip().rpartition("kbench: error: ")[2] or f"no figure was drawn (exit code {code})")
+            said = _in_python_terms(said.strip().rpartition("kbench: error: ")[2])
+            raise Error(said or f"No figure was drawn (exit code {code}).")
         with open(drawn) as f:
             return Figure(f.read())
+
+
+# C names in messages of the library, and the names of the Python interface
+_PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
+    (r"kb_expect\(kb, KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
+    (r"\bKB_EXPECT_([A-Z_]+)", lambda m: f'"{m[1].lower()}"'),
+    (r"\bKB_TIME_HOST\b", "host=True"),
+    (r"\bKB_TIME\b(\(kb\))?( \{ \.\.\. \})?", "kb.time"),
+    (r"\bKB_SAMPLE\b", "before="),
+    (r"\b(KB_ALLOC|kb_alloc)\b", "kb.alloc"),
+    (r"\b(kb->stream|kb_stream\b(\(kb\))?)", "kb.stream"),
+    (r"\bkb_check(_that)?\b(\([^)]*\))?", "check"),
+    (r"\bkb_desc\.n_params\b", "params"),
+    (r"\bkb_desc(\.|: )", ""),
+    (r"\bkb_(fill|note|skip|fail|expect)\b(\(kb[^)]*\))?", r"kb.\1"),
+    (r"\bkb_(bytes|flops|items|queries|compare)\b(\(kb[^)]*\))?", r"\1"),
+)
+
+
+def _in_python_terms(text: str) -> str:
+    """A message of the C library, with C names replaced by the names of the Python interface."""
+    for pattern, replacement in _PYTHON_TERMS:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def _as_list(records: Any) -> List[Record]:
@@ -1110,8 +1159,8 @@ def _as_list(records: Any) -> List[Record]:
 
 @contextmanager
 def _replacing(path: str) -> Iterator[Any]:
-    """A text file that takes the place of path, behind its links and with the old mode, when it is complete and on the
-    disk. A device or a pipe is written where it is."""
+    """A context manager that gives a text file, which atomically replaces path once it is complete and on disk.
+    Symbolic links and the old permissions are kept. A device or a pipe is written directly."""
     target = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(target):
         with open(path, "w") as f:
@@ -1137,16 +1186,39 @@ def _replacing(path: str) -> Iterator[Any]:
 
 
 def save(records: Any, path: str) -> None:
-    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
-    programs read it: --load, --baseline, --compare."""
+    """Writes records to a file, which replaces an old file only when it is complete. kbench.load and the options
+    --load, --baseline and --compare of kbench programs read it.
+
+    records: one record, or an iterable of records.
+    path: ends in .json (an array) or .jsonl (one record per line). A device or a pipe gets an array.
+    Raises Error for any other ending, OSError if the file cannot be written."""
+    ending = os.path.splitext(path)[1].lower()
+    is_file = not os.path.exists(path) or os.path.isfile(path)
+    if is_file and ending not in (".json", ".jsonl"):
+        raise Error(
+            f"kbench.save writes .json and .jsonl, and {path} ends in neither. "
+            f"{_WRITERS.get(ending, 'Use one of these endings')}."
+        )
+    rows = [r._data for r in _as_list(records)]
     with _replacing(path) as f:
-        json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
-        f.write("\n")
+        if ending == ".jsonl" and is_file:
+            f.writelines(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+        else:
+            json.dump(rows, f, indent=1, allow_nan=False)
+            f.write("\n")
+
+
+_WRITERS = {
+    ".html": 'For a page, call kbench.table(records, "--html", path)',
+    ".csv": 'For CSV, call kbench.table(records, "--csv", path)',
+    ".md": 'For Markdown, call kbench.table(records, "--md", path)',
+    ".svg": "For a figure, call kbench.figure(records).save(path)",
+}  # by ending: the call that writes such a file
 
 
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
-    """A stored record with the keys of schema 3. In schema 1 and 2 one key, mode, said cache and timer, and
-    shared_buffers was called stage_shared; kbench's own --load converts them alike."""
+    """A stored record, converted to the keys of schema 3. In schemas 1 and 2 the key mode held both cache and timer,
+    and shared_buffers was called stage_shared. --load of kbench programs converts old records in the same way."""
     if "mode" not in old and "stage_shared" not in old:
         return old
     new: Dict[str, Any] = {}
@@ -1164,9 +1236,13 @@ def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def load(path: str) -> Records:
-    """Records of a file that save, or --json of any kbench program, wrote; older schemas too."""
+    """Reads the records of a file that kbench.save, or --json or --jsonl of a kbench program, has written. Records of
+    older schemas are converted."""
     with open(path) as f:
-        return Records(Record(_current_keys(d)) for d in json.load(f))
+        text = f.read()
+    is_array = text.lstrip()[:1] == "["
+    rows = json.loads(text) if is_array else [json.loads(line) for line in text.splitlines() if line.strip()]
+    return Records(Record(_current_keys(row)) for row in rows)
 
 
 def _call_main(words: Sequence[str]) -> int:
@@ -1177,8 +1253,10 @@ def _call_main(words: Sequence[str]) -> int:
 
 
 def table(records: Any, *options: str) -> None:
-    """Prints records as kbench's own table, to sys.stdout, wherever that leads. options: of kbench's
-    command line, as "--md", "x.md", "--csv", "x.csv", "--columns", "time,speedup"."""
+    """Prints records to sys.stdout as kbench's table.
+
+    options: options of kbench's command line, for example "--md", "x.md", "--csv", "x.csv", "--columns",
+    "time,speedup"."""
     if _library().is_worker:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -1188,20 +1266,21 @@ def table(records: Any, *options: str) -> None:
 
 
 def _shown(words: Sequence[str]) -> int:
-    """kbench's command line, whose stdout goes to sys.stdout, wherever that leads."""
+    """Runs kbench's command line with its output on sys.stdout, also if sys.stdout was replaced. Returns the exit
+    code."""
     try:
         plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
     except (AttributeError, OSError, ValueError):
         plain = False
     if plain:
         return _call_main(words)
-    code, text = _captured(words, (1,))  # sys.stdout is not the file that C knows
+    code, text = _captured(words, (1,))  # sys.stdout is not the file that C writes to
     sys.stdout.write(text)
     return code
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """kbench's command line, with what it writes there as a text."""
+    """Runs kbench's command line and captures the file descriptors in handles. Returns the exit code and the text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
@@ -1240,14 +1319,15 @@ def _need_gpu(library: _Library) -> None:
     if library.devices():
         return
     why = (
-        f"it was built without CUDA: no toolkit was found (nvcc on the PATH, CUDA_HOME, or {_PIP})"
+        "the library was built without CUDA, because no CUDA toolkit was found. Put nvcc on the PATH, set CUDA_HOME, "
+        f"or run: {_PIP}"
         if not library.cuda
-        else "there is no GPU that the driver shows"
+        else "the driver shows no GPU"
     )
-    raise Error(f"GPU work cannot be timed here, {why}. For host work pass host=True")
+    raise Error(f"GPU work cannot be timed here: {why}. For work on the host, pass host=True.")
 
 
-def _contest(
+def _measure(
     jobs: Dict[str, _Job],
     interrupts: _Interrupts,
     *,
@@ -1269,8 +1349,9 @@ def _contest(
 ) -> List[Record]:
     if mode == "rotate":
         raise Error(
-            "mode='rotate' times launches on copies of the data beyond L2, and kbench copies what it owns alone: take "
-            "the data from kb.alloc, in a function under @kbench.bench, and run that script with --rotate"
+            "mode='rotate' times launches on several copies of the data that together exceed the L2 cache. kbench can "
+            "only copy buffers of kb.alloc. Write a function under @kbench.bench that takes its data from kb.alloc and "
+            "run that script with --rotate."
         )
     library = _library()
     if calibrate and not host:
@@ -1279,7 +1360,7 @@ def _contest(
     descs, given = (_Desc * n)(), _params_of(params)
     unknown = [w for w in expect if w not in _EXPECT]
     if unknown:
-        raise Error(f"expect knows {', '.join(_EXPECT)}; not {unknown[0]}")
+        raise Error(f"expect has an unknown value '{unknown[0]}'. Known are {', '.join(_EXPECT)}.")
     for d, (implementation, job) in zip(descs, jobs.items()):
         d.name, d.implementation, d.dtype, d.mode = (
             _text(name),
@@ -1303,21 +1384,24 @@ def _contest(
         text = C.create_string_buffer(library.kb_json(address, None, 0) + 1)
         library.kb_json(address, text, len(text))
         library.kb_result_free(address)
-        records.append(Record(json.loads(text.value.decode()), job.error))
+        data = json.loads(text.value.decode())
+        if data.get("message"):
+            data["message"] = _in_python_terms(data["message"])
+        records.append(Record(data, job.error))
     if interrupts.pending:
         raise KeyboardInterrupt
     return records
 
 
 def _call_cost() -> float:
-    """ms that an empty Python function takes when the engine calls it: in every time of host work.
-    Measured once."""
+    """The time in ms of an empty Python function that the engine calls. Every host time includes it. Measured once
+    per process."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
         interrupts = _Interrupts()
         job = _Job(interrupts, lambda stream: None, None, [])
-        (record,) = _contest(
+        (record,) = _measure(
             {"empty": job}, interrupts, name="python_call", host=True, precision=0.02, max_time=0.1
         )
         library.call_ms = math.nan if record.time_ms is None else record.time_ms
@@ -1329,11 +1413,11 @@ def _say_call(record: Record) -> None:
     record._data["python_call_ms"] = None if math.isnan(cost) else cost
     if time_ms is None or not cost > 0.05 * time_ms:
         return
-    word = f"of which {_show_time(min(cost, time_ms))} are the call from C"
-    record._data["message"] = f"{record.message}; {word}" if record.message else word
+    note = f"of which {_show_time(min(cost, time_ms))} are the call from C"
+    record._data["message"] = f"{record.message}; {note}" if record.message else note
 
 
-def _reference(
+def _checks_of(
     check: Any,
     functions: Dict[str, Callable[..., Any]],
     inputs: Sequence[Any],
@@ -1341,7 +1425,8 @@ def _reference(
     atol: Optional[float],
     streams: _Streams,
 ) -> List[Callable[[Any], Any]]:
-    """The checks of a contest. A function that returns None is compared by what it left in its inputs."""
+    """The checks that compare(check=...) asks for. If the reference returns None, the inputs are compared instead,
+    because the function works in place."""
     if check is None:
         return []
     if callable(check):
@@ -1349,7 +1434,7 @@ def _reference(
     if not isinstance(check, str):
         return [_Expected(check, rtol, atol)]
     if check not in functions:
-        raise Error(f"check='{check}' is none of the functions: {', '.join(functions)}")
+        raise Error(f"check='{check}' is not one of the functions ({', '.join(functions)}).")
     own = _copy(tuple(inputs))
     output = (
         _on_stream(functions[check], own, streams)(0)
@@ -1385,35 +1470,46 @@ def compare(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Records:
-    """A contest: every function is called with the same inputs, checked, timed in turn, and judged against
-    the first. Gives a record each.
+    """Compares functions: calls each with the same inputs, checks its output, times all of them in interleaved
+    rounds, and compares each with the first function, the baseline. Returns one record per function.
 
-    check: the name of the function whose output the others must have; or values; or a function that takes an
-        output and returns True, or asserts. It is asked after a function's first run and after its last; who
-        is wrong gets no time. A function that returns None is compared by what it leaves in its inputs.
-    rtol, atol: |got - want| <= atol + rtol |want|; by element type unless given (f64 1e-9, f32 2e-5, f16
-        4e-3, bf16 3e-2, all else exact), atol as rtol.
-    bytes, flops, items: of one call, for rates. params, dtype: what the contest is about, for the record.
-    before(*inputs): untimed, before each sample.
-    host=True: host work, without a GPU. device: which GPU.
-    mode: of GPU work, "cold" (default); "hot": the same data again and again; "graph": likewise in a row, captured
-        into CUDA graphs, with what lies between two launches, and only where that can be captured. On copies of the
-        data beyond L2 runs what bench registers, with kb.alloc: --rotate.
-    precision: half the interval over the median to stop at (0.005). max_time: seconds of samples (1).
-    samples: exactly so many.
-    expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;
-        "no_capture" for what cannot be captured into a graph: it is not audited. Random numbers of
-        PyTorch, backward passes of what it ran before, and cuBLAS in CuPy are told without. Memory of
-        torch's caching allocator may be taken: the message says how many blocks a run takes.
+    functions: a dict from names to functions. A function with a parameter stream gets kbench's stream as a number.
+        Otherwise kbench's stream is the current stream of torch and cupy during the call.
+    inputs: the arguments of every function.
+    name: the name of the comparison in the records.
+    check: how outputs are checked, after the first and after the last run of each function. A function whose output
+        is wrong gets no time. Possible values: the name of one of the functions, whose output is the reference; the
+        expected output itself; or a function that takes an output and returns True or raises AssertionError. If the
+        named function returns None, the contents of the inputs are compared instead.
+    rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
+        1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
+    bytes, flops, items: the work of one call, for rates in the record.
+    params, dtype: parameters of the comparison, for the record.
+    before: a function that is called with the inputs before each sample, untimed.
+    host: True for work on the host, which needs no GPU.
+    device: number of the GPU.
+    mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": the same data again and
+        again. "graph": launches in a row on the same data, captured into CUDA graphs; their gaps are part of the time,
+        and a function that cannot be captured gets no time. For copies of the data that exceed the L2 cache, use
+        kbench.bench with kb.alloc, and run with --rotate.
+    precision: stop when half the 95 % interval is this share of the median (default 0.005).
+    max_time: seconds of sampling per function (default 1).
+    samples: take exactly this many samples.
+    seed: seed of the random numbers.
+    expect: operations that belong to the measured work, and therefore get no flag: "transfer", "alloc", "sync".
+        "no_capture": the function cannot be captured into a CUDA graph, and is not inspected. kbench detects this by
+        itself for random numbers of PyTorch, for backward passes of an earlier forward pass, and for cuBLAS in CuPy.
+        Allocations by torch's caching allocator are always allowed; the message gives the number of blocks per run.
 
-    What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
+    If a function raises an exception, its record holds the exception, and the other functions are still measured.
+    Raises Error if the arguments are invalid or no GPU can be used, and KeyboardInterrupt on Ctrl-C.
     """
     if not functions or not hasattr(functions, "items"):
-        raise Error("compare needs functions: {'name': function, ...}")
+        raise Error("kbench.compare needs a dict of functions: {'name': function, ...}")
     if not host:
         _need_gpu(_library())
     interrupts, streams = _Interrupts(), _Streams()
-    checks = _reference(check, functions, inputs, rtol, atol, streams)
+    checks = _checks_of(check, functions, inputs, rtol, atol, streams)
     jobs = {}
     for key, fn in functions.items():
         wrap = _plain if host else _on_stream
@@ -1424,7 +1520,7 @@ def compare(
             checks,
             tells_blocks=not host,
         )
-    records = _contest(
+    records = _measure(
         jobs,
         interrupts,
         name=name or "compare",
@@ -1474,8 +1570,8 @@ def time(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Record:
-    """Times fn(*args): one record, whose time_ms is ms. Keyword arguments are compare's, max_time in seconds.
-    What fn raises is raised here."""
+    """Times fn(*args) and returns its record; time_ms is the median time in milliseconds. The keyword arguments are
+    those of kbench.compare. An exception that fn raises is raised here as well."""
     called = getattr(fn, "__name__", "function")
     (record,) = compare(
         {called: fn},
@@ -1504,7 +1600,7 @@ def time(
     return record
 
 
-# --- DLPack: memory that other libraries take without a copy (github.com/dmlc/dlpack, dlpack.h 1.0) ----------
+# --- DLPack: sharing memory with other libraries without a copy (github.com/dmlc/dlpack, dlpack.h 1.0) --------
 
 
 class _DlTensor(C.Structure):
@@ -1540,8 +1636,8 @@ class _DlVersioned(C.Structure):
 _DL_CPU, _DL_CUDA = 1, 2
 _DL_TYPES = {f"{kind}{bits}": (code, bits) for code, kind in enumerate("iu") for bits in (8, 16, 32, 64)}
 _DL_TYPES.update(f16=(2, 16), f32=(2, 32), f64=(2, 64), tf32=(2, 32), bf16=(4, 16), e4m3=(10, 8), e5m2=(12, 8))
-_DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}  # of capsules that nobody has taken
-_lent: Dict[int, Any] = {}  # what keeps lent memory alive, by the address of its description
+_DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}  # names of capsules not yet consumed
+_exported: Dict[int, Any] = {}  # keeps exported memory alive, by the address of its DLManagedTensor
 
 _capsule_new, _capsule_pointer, _capsule_is = (
     C.PYFUNCTYPE(result, *arguments)((name, C.pythonapi))
@@ -1553,8 +1649,9 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# Both may be called when this module has already been taken apart: they hold what they need.
-def _given_back(address: int, forget: Any = _lent.pop) -> None:
+# Both functions may be called after the interpreter has cleared this module, so that default arguments hold
+# everything that they use.
+def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
 
@@ -1563,41 +1660,42 @@ def _capsule_gone(
     names: Any = tuple(_DL_NAMES),
     valid: Any = _capsule_is,
     pointer: Any = _capsule_pointer,
-    forget: Any = _lent.pop,
+    forget: Any = _exported.pop,
 ) -> None:
     for name in names:
         if valid(capsule, name):
             forget(pointer(capsule, name), None)
 
 
-_on_given_back, _on_capsule_gone = (C.CFUNCTYPE(None, C.c_void_p)(f) for f in (_given_back, _capsule_gone))
-for _kept_for_good in (_on_given_back, _on_capsule_gone):
+_on_dlpack_deleted, _on_capsule_gone = (C.CFUNCTYPE(None, C.c_void_p)(f) for f in (_dlpack_deleted, _capsule_gone))
+for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
     C.pythonapi.Py_IncRef(C.py_object(_kept_for_good))
 
 
-class _Lends:
-    """What has address, shape, dtype (f32, ...) and device (None: the host): torch.from_dlpack and numpy.from_dlpack
-    take it."""
+class _DlpackExporter:
+    """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass has address and shape, and
+    returns element type (f32, ...) and GPU number (None: host memory) from _dlpack_type."""
 
     address: int
     shape: Tuple[int, ...]
 
-    def _lent_as(self) -> Tuple[str, Optional[int]]:
+    def _dlpack_type(self) -> Tuple[str, Optional[int]]:
         raise NotImplementedError
 
     def __dlpack_device__(self) -> Tuple[int, int]:
-        device = self._lent_as()[1]
+        device = self._dlpack_type()[1]
         return (_DL_CPU, 0) if device is None else (_DL_CUDA, device)
 
     def __dlpack__(
         self, *, stream: Optional[int] = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
-        """A capsule; where it is GPU memory what was submitted is waited for, unless stream is -1."""
-        dtype, where = self._lent_as()[0], self.__dlpack_device__()
+        """Returns a capsule with the array. For GPU memory, waits until the GPU is idle, unless stream is -1. Raises
+        BufferError for an element type without a DLPack code, and if a copy is asked for."""
+        dtype, where = self._dlpack_type()[0], self.__dlpack_device__()
         if dtype not in _DL_TYPES:
             raise BufferError(f"DLPack has no {dtype}")
         if copy or (dl_device is not None and tuple(dl_device) != where):
-            raise BufferError("it is lent where it lies, and not copied")
+            raise BufferError("the memory is shared, not copied: neither copy=True nor another device is possible")
         if where[0] == _DL_CUDA and stream != -1:
             _library().handle.cudaDeviceSynchronize()
         name = b"dltensor_versioned" if max_version and max_version[0] >= 1 else b"dltensor"
@@ -1606,16 +1704,17 @@ class _Lends:
         strides = (C.c_int64 * max(1, n))(*(math.prod(self.shape[i + 1 :]) for i in range(n)))
         code, bits = _DL_TYPES[dtype]
         lent.tensor = _DlTensor(self.address, *where, n, code, bits, 1, shape, strides, 0)
-        lent.deleter = C.cast(_on_given_back, C.c_void_p)
+        lent.deleter = C.cast(_on_dlpack_deleted, C.c_void_p)
         if isinstance(lent, _DlVersioned):
             lent.major = 1
-        _lent[C.addressof(lent)] = lent, shape, strides, name, self
+        _exported[C.addressof(lent)] = lent, shape, strides, name, self
         return _capsule_new(C.addressof(lent), name, C.cast(_on_capsule_gone, C.c_void_p))
 
 
-def _borrowed(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
-    """Of what lends by DLPack: the capsule, which has to live as long as the memory is read, a _DlTensor, the element
-    type (f32, ...) and the GPU, None on the host. None: it lends nothing."""
+def _import_dlpack(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
+    """Reads an array of another library through DLPack. Returns the capsule, which must stay alive while the memory is
+    in use, its _DlTensor, the element type (f32, ...) and the GPU number (None: host memory). Returns None if the
+    value does not support DLPack."""
     if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
         return None
     kind, device = value.__dlpack_device__()
@@ -1633,9 +1732,9 @@ def _borrowed(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
 # --- programs: benchmarks with axes, and kbench's command line ----------------------------------------------
 
 
-class Buffer(_Lends):
-    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy, by DLPack too. It lives as long
-    as the case."""
+class Buffer(_DlpackExporter):
+    """Memory that kb.alloc has allocated. numpy, torch and cupy use it without a copy, also through DLPack. kbench
+    frees it at the end of the case."""
 
     def __init__(self, address: int, count: int, dtype: str, gpu: bool) -> None:
         self.address, self.count, self.dtype, self.shape, self._gpu = address, count, dtype, (count,), gpu
@@ -1651,11 +1750,12 @@ class Buffer(_Lends):
         if kind and size:
             setattr(self, "__cuda_array_interface__" if gpu else "__array_interface__", interface)
 
-    def _lent_as(self) -> Tuple[str, Optional[int]]:
+    def _dlpack_type(self) -> Tuple[str, Optional[int]]:
         return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
-        """A ctypes array over host memory."""
+        """A ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and for types
+        that ctypes lacks."""
         kinds: Dict[str, Any] = {
             "f32": C.c_float,
             "f64": C.c_double,
@@ -1670,21 +1770,24 @@ class Buffer(_Lends):
         }
         if not hasattr(self, "__array_interface__") or self.dtype not in kinds:
             raise Error(
-                f"a buffer of {self.dtype} on this device has no values in Python; numpy or torch can take it"
+                f"a buffer of {self.dtype} on this device has no values in Python. Pass it to numpy or torch instead."
             )
         return (kinds[self.dtype] * self.count).from_address(self.address)
 
 
 class Case:
-    """What a benchmark's function is given. It sets up, says what is timed, and returns; the engine then
-    runs that."""
+    """The first argument kb of a function under @kbench.bench. The function sets up its data, calls kb.time to say
+    what is timed, and returns. After that, the engine runs the timed function.
+
+    stream: kbench's stream, a cudaStream_t as a number. gpu: True if the case runs on a GPU. seed: the case's seed.
+    dtype: the case's element type, or None."""
 
     def __init__(self, address: int, interrupts: _Interrupts) -> None:
         self._kb, self._lib, self._interrupts = address, _library(), interrupts
         self._checks: List[Callable[[Any], Any]] = []
-        self._timed: Any = None  # what is called, what is called before it, whether it is host work
+        self._timed: Any = None  # the timed function, the function before each sample, and whether it is host work
         state = C.cast(address, C.POINTER(_State)).contents
-        self.stream: int = state.stream or 0  # kbench's: cudaStream_t as a number
+        self.stream: int = state.stream or 0
         self.gpu: bool = state.gpu
         self.seed: int = state.seed
         self.dtype: Optional[str] = self._lib.kb_dtype_name(state.dtype).decode() if state.dtype else None
@@ -1696,12 +1799,12 @@ class Case:
         before: Optional[Callable[..., Any]] = None,
         host: bool = False,
     ) -> None:
-        """fn(*args) is what is timed, host=True: as host work. before(*args) is called before each sample,
-        untimed."""
+        """Sets the timed function: fn(*args). before(*args) is called before each sample, untimed. host=True: fn works
+        on the host. Without a GPU and without host=True the case is skipped."""
         if self._timed:
-            return self.fail("two timed functions in one benchmark")
+            return self.fail("kb.time was called twice, and a benchmark has one timed function")
         if not host and not self.gpu:
-            return self.skip("needs a GPU; host work is timed with kb.time(..., host=True)")
+            return self.skip("needs a GPU; for work on the host, call kb.time(..., host=True)")
         wrap = _plain if host else _on_stream
         streams = _Streams()
         self._timed = (wrap(fn, args, streams), wrap(before, args, streams) if before else None, host)
@@ -1709,9 +1812,12 @@ class Case:
     def check(
         self, got: Any, want: Any = None, rtol: Optional[float] = None, atol: Optional[float] = None
     ) -> None:
-        """check(test): test(output) of the timed function returns True, or asserts. check(got, want): what
-        the function leaves in got. check(None, want): its output. Asked after its first run and after its
-        last."""
+        """Adds a check, which runs after the first and after the last run of the timed function.
+
+        check(test): test(output) returns True, or raises AssertionError.
+        check(got, want): the contents of the array got are compared with want.
+        check(None, want): the output of the timed function is compared with want.
+        rtol, atol: as in kbench.compare."""
         if callable(got):
             self._checks.append(got)
         else:
@@ -1719,41 +1825,43 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Bytes that one run has to move: GB/s in the record, of 1e9 bytes."""
+        """Sets the number of bytes that one run must move. The record then has GB/s (1e9 bytes per second)."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Floating-point operations of one run: GFLOP/s in the record, of 1e9."""
+        """Sets the number of floating-point operations of one run. The record then has GFLOP/s (1e9 per second)."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
-        """So many of anything else that is worth a rate in one run: items a second."""
+        """Sets the number of items that one run processes. The record then has items_per_second."""
         self._lib.kb_items(self._kb, n)
 
     def queries(self, n: float) -> None:
-        """As items, of queries: queries_per_second in the record."""
+        """Sets the number of queries that one run answers. The record then has queries_per_second."""
         self._lib.kb_queries(self._kb, n)
 
     def expect(self, *words: str) -> None:
-        """Of "transfer", "alloc", "sync" what the timed function may do because it is what is measured;
-        "no_capture" for what cannot be captured into a graph."""
+        """Allows operations of the timed function because they belong to the measured work: "transfer", "alloc",
+        "sync". "no_capture": the function cannot be captured into a CUDA graph."""
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        """The case is not run, for this reason: it is "skipped", which is no failure. Before time()."""
-        self._lib.kb_skip(self._kb, b"%s", _said(why))
+        """Skips the case, with this reason. Its status is "skipped", which is no failure. Call it before time()."""
+        self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
-        """The case gets no time, and the word BAD_CASE with this reason."""
-        self._lib.kb_fail(self._kb, b"%s", _said(why))
+        """Fails the case with this reason: it gets the flag BAD_CASE and no time."""
+        self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
-        """Goes to the record's message, beside the time; at most 400 bytes."""
-        self._lib.kb_note(self._kb, b"%s", _said(text))
+        """Adds a note to the record's message; at most 400 bytes."""
+        self._lib.kb_note(self._kb, b"%s", _as_message(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
-        """count elements, on the GPU where there is one, else on the host; place: "device", "host" or
-        "pinned"."""
+        """Allocates count elements and returns a Buffer, which kbench frees.
+
+        dtype: the element type, such as "f32". place: "device", "host" or "pinned"; by default the GPU if there is
+        one, otherwise the host. Raises MemoryError."""
         kind = self._lib.kb_dtype_of(dtype.encode())
         where = ("device", "host", "pinned").index(place or ("device" if self.gpu else "host"))
         address = self._lib.kb_alloc(self._kb, where, self._lib.kb_dtype_size(kind), count)
@@ -1762,7 +1870,7 @@ class Case:
         return Buffer(address, count, dtype, self.gpu and where == 0)
 
     def fill(self, buffer: Buffer, kind: str = "normal") -> None:
-        """kind: "zero", "normal", "uniform" or "iota"; the same values on every machine for a seed."""
+        """Fills a buffer: "zero", "normal", "uniform" or "iota". A seed gives the same values on every machine."""
         self._lib.kbi_fill(
             self._kb,
             buffer.address,
@@ -1775,7 +1883,7 @@ class Case:
 def _axis(name: str, values: Sequence[Any]) -> _Axis:
     values = list(values)
     if not 1 <= len(values) <= _AXIS_MAX:
-        raise Error(f"axis '{name}': 1 to {_AXIS_MAX} values, not {len(values)}")
+        raise Error(f"axis '{name}' has {len(values)} values; 1 to {_AXIS_MAX} are possible.")
     a = _Axis(_text(name))
     if all(isinstance(v, int) for v in values):
         a.type, a.i[len(values)] = _AXIS_INTS, _LAST_INT
@@ -1788,12 +1896,12 @@ def _axis(name: str, values: Sequence[Any]) -> _Axis:
         for i, v in enumerate(values):
             a.s[i] = _text(v)
     else:
-        raise Error(f"axis '{name}': its values are all numbers or all texts")
+        raise Error(f"axis '{name}' mixes types. Its values must be all numbers or all strings.")
     return a
 
 
 class _Registered:
-    """An implementation as the library keeps it: it lives as long as the process."""
+    """A registered implementation, which the library refers to until the process ends."""
 
     def __init__(
         self,
@@ -1807,9 +1915,9 @@ class _Registered:
         note: Optional[str],
     ) -> None:
         self.fn = fn
-        self.running: Dict[int, Tuple[Case, _Job]] = {}  # by kb_state: those that rest
+        self.running: Dict[int, Tuple[Case, _Job]] = {}  # cases that have begun and not ended, by kb_state
         self.interrupts = _Interrupts()
-        rows = self.rows = [_axis(k, v) for k, v in axes.items()]  # their texts are theirs
+        rows = self.rows = [_axis(k, v) for k, v in axes.items()]  # kept alive: self.axes points to their strings
         self.kinds = {k: row.type for k, row in zip(axes, rows)}
         for category, spec in sizes.items():
             row = _Axis(_text(category), _AXIS_SIZE)
@@ -1838,7 +1946,8 @@ class _Registered:
         return library.kb_int(kb, name) if kind == _AXIS_INTS else library.kb_real(kb, name)
 
     def body(self, kb: int) -> None:
-        """Called by the engine until its timed function is over; the Python function itself once a call."""
+        """The engine calls this repeatedly until the case has ended. The Python function runs only in the first call
+        for a case."""
         if kb not in self.running:
             case = Case(kb, self.interrupts)
             try:
@@ -1857,10 +1966,10 @@ class _Registered:
         del self.running[kb]
         if job.error:
             traceback.print_exception(type(job.error), job.error, job.error.__traceback__)
-        job.look(kb)
+        job.run_checks(kb)
 
 
-_registered: List[_Registered] = []  # what the library points to must not go away
+_registered: List[_Registered] = []  # keeps alive what the library points to
 
 
 def bench(
@@ -1874,7 +1983,7 @@ def bench(
     note: Optional[str] = None,
     **axes: Sequence[Any],
 ) -> Any:
-    """Registers a function as a benchmark of kbench.main():
+    """Registers a function as a benchmark that kbench.main() runs:
 
         @kbench.bench(n=[1024, 4096], impl="sorted")
         def median(kb, n):
@@ -1882,8 +1991,12 @@ def bench(
             kb.time(lambda: sorted(x)[n // 2], host=True)
             kb.check(lambda output: output == expected)
 
-    op: the operation, by default the function's name. impl: how it is computed; the first of an operation is
-    the baseline. axes: lists of ints, floats or texts, passed by name. sizes: {"small": "n=1024"}."""
+    op: name of the operation; by default the function's name.
+    impl: name of the implementation. The first implementation of an operation is the baseline.
+    sizes: axis values of the option --size, for example {"small": "n=1024"}.
+    origin, rung, note: origin, step in a ladder of optimisations, and description, for the records.
+    axes: each is a list of ints, floats or strings. The function gets one value of each by name.
+    Raises Error for an invalid axis."""
 
     def register(f: Callable[..., None]) -> Callable[..., None]:
         _registered.append(_Registered(f, op or f.__name__, impl, axes, sizes or {}, origin, rung, note))
@@ -1893,14 +2006,18 @@ def bench(
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """kbench's command line on what bench registered (--help lists it); ends the process with its exit
-    code. Cases run in workers: this script, started again with the same command line. What has none (a
-    notebook, a script from stdin) runs them in its own process, as with --no-isolate.
+    """Runs kbench's command line on the registered benchmarks, and ends the process with its exit code. --help lists
+    the options.
 
-    In a notebook, or at a prompt, the command line is argv alone, it is printed to where print does, and the
-    exit code is what main gives."""
+    argv: the command line; by default that of the script.
+
+    Each case runs in a worker process, which is the same script with the same command line. A script from stdin
+    cannot be started again, so its cases run in its own process, as with --no-isolate.
+
+    In a notebook or at a prompt, the command line is argv alone, cases run in the same process, the output goes to
+    sys.stdout, and main returns the exit code."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if not script and sys.argv[0] not in ("-c", "-"):  # sys.argv is the kernel's that runs the notebook
+    if not script and sys.argv[0] not in ("-c", "-"):  # sys.argv belongs to the notebook's kernel
         return _shown(["kbench", *(argv or ()), *(() if "--no-isolate" in (argv or ()) else ("--no-isolate",))])
     words = list(sys.argv if argv is None else [sys.argv[0], *argv])
     again = script or sys.argv[0] == "-c"
@@ -1908,11 +2025,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         words.append("--no-isolate")
     words[0] = words[0] or "kbench"
     if again and os.path.isfile(str(again)):
-        os.environ["KBENCH_SCRIPT"] = os.path.abspath(str(again))  # of which program the records are
+        os.environ["KBENCH_SCRIPT"] = os.path.abspath(str(again))  # identifies the program in the records
     sys.exit(_call_main(words))
 
 
-# --- triton.testing's functions, by the same arguments ------------------------------------------------------
+# --- functions with the interface of triton.testing ---------------------------------------------------------
 
 
 def _quantile(values: Sequence[float], q: float) -> float:
@@ -1923,25 +2040,27 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-_beside: List[bool] = []  # while Triton's do_bench runs: whether it came back here, being kbench's by that name
-_pairs: List[Tuple[float, float]] = []  # of the do_bench calls since Mark last asked: kbench's ms, Triton's
+# Not empty while Triton's do_bench runs. The value becomes True if that calls kbench.do_bench, because somebody has
+# replaced triton.testing.do_bench by it.
+_in_triton: List[bool] = []
+_pairs: List[Tuple[float, float]] = []  # ms of kbench and of Triton, for each do_bench call of the current point
 
 
-def _by_triton(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
-    """What triton.testing.do_bench gives of the same, or None: there is none, or it fails."""
-    if _beside:
-        _beside[0] = True
+def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
+    """The result of triton.testing.do_bench for the same arguments; None if Triton is missing or do_bench fails."""
+    if _in_triton:
+        _in_triton[0] = True
         return None
-    _beside.append(False)
+    _in_triton.append(False)
     try:
         from triton.testing import do_bench as theirs
 
         got = theirs(fn, **options)
-        return None if _beside[0] else got
+        return None if _in_triton[0] else got
     except Exception:
         return None
     finally:
-        _beside.clear()
+        _in_triton.clear()
 
 
 def do_bench(
@@ -1953,29 +2072,35 @@ def do_bench(
     return_mode: str = "mean",
     host: Optional[bool] = None,
 ) -> Any:
-    """Takes triton.testing.do_bench's arguments and gives what it gives, in ms: measured by kbench
-    (evicted L2, behind a gate, what events read too much taken off). rep: ms of samples, of 0 the fewest that
-    kbench takes; warmup, in ms, is without effect: kbench warms up until times have settled. Raises Error where
-    there is no time; the words of a time that is not sure (NOISY, UNSETTLED, FEW...) are a warning.
+    """Replacement for triton.testing.do_bench: same arguments, same return value in ms, but measured by kbench. The L2
+    cache is evicted before each sample, launches wait at a gate on the GPU, and the timer's bias is subtracted.
 
-    Of GPU work Triton's own do_bench, where it is installed, is asked the same afterwards: do_bench.last is
-    then (kbench's ms, Triton's ms), of quantiles the first, of all samples the median. Else it is None."""
+    warmup: ignored; kbench warms up until the times reach a steady state.
+    rep: milliseconds of sampling; 0 takes the smallest number of samples.
+    grad_to_none: tensors whose .grad is set to None before each sample.
+    quantiles: return these quantiles of the samples instead; one quantile gives a number, several give a list.
+    return_mode: "min", "max", "mean", "median" or "all" (the list of samples).
+    host: True for work on the host.
+    Raises Error if there is no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become warnings.
+
+    For GPU work, Triton's own do_bench runs afterwards with the same arguments, if it is installed. do_bench.last is
+    then (ms of kbench, ms of Triton): the first quantile, or the median of all samples. Otherwise it is None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
-        raise Error(f"return_mode is min, max, mean, median or all; not {return_mode}")
+        raise Error(f"return_mode='{return_mode}' is unknown. Known are min, max, mean, median and all.")
     tensors = list(grad_to_none or [])
 
-    def forget() -> None:
+    def clear_gradients() -> None:
         for t in tensors:
             t.grad = None
 
-    # 0 would be compare's own second
-    record = time(fn, before=forget if tensors else None, host=host, max_time=max(rep / 1000, 1e-9))
+    # max_time=0 would mean the default of one second
+    record = time(fn, before=clear_gradients if tensors else None, host=host, max_time=max(rep / 1000, 1e-9))
     if record.time_ms is None:
         raise Error(repr(record))
-    for word in record.flags or []:
-        if word != "UNVERIFIED":  # here nobody could have checked
-            warnings.warn(f"kbench.do_bench: the time is {word}", stacklevel=2)
+    for flag in record.flags or []:
+        if flag != "UNVERIFIED":  # do_bench has no check
+            warnings.warn(f"kbench.do_bench: the time has the flag {flag}", stacklevel=2)
     samples = record.samples_ms
     got: Any
     if quantiles is not None:
@@ -1991,7 +2116,7 @@ def do_bench(
             "median": record.time_ms,
         }[return_mode]
     options = dict(warmup=warmup, rep=rep, grad_to_none=tensors or None, quantiles=quantiles, return_mode=return_mode)
-    theirs = None if host else _by_triton(fn, options)
+    theirs = None if host else _triton_do_bench(fn, options)
     if theirs is not None:
         one = lambda v: float(v if not isinstance(v, list) else v[0] if quantiles is not None else _quantile(v, 0.5))
         do_bench.last = one(got), one(theirs)  # type: ignore[attr-defined]
@@ -2003,8 +2128,8 @@ do_bench.last = None  # type: ignore[attr-defined]
 
 
 class Benchmark:
-    """A sweep, with triton.testing.Benchmark's arguments: x_vals along x_names, one line for each of
-    line_vals."""
+    """A sweep with the arguments of triton.testing.Benchmark: the parameters x_names take the values x_vals, and each
+    of line_vals is a line of the plot."""
 
     def __init__(
         self,
@@ -2032,22 +2157,24 @@ class Benchmark:
         self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
 
     def points(self) -> List[Dict[str, Any]]:
-        """What x_names are at each of x_vals. ValueError: a tuple that is not as long as x_names."""
+        """The values of x_names at each point. Raises ValueError if an entry of x_vals has another length than
+        x_names."""
         one = [v if isinstance(v, (list, tuple)) else [v] * len(self.x_names) for v in self.x_vals]
         for values in one:
             if len(values) != len(self.x_names):
-                raise ValueError(f"x_vals has {values}, where x_names has {len(self.x_names)}: {self.x_names}")
+                raise ValueError(f"x_vals has {values}, but x_names has {len(self.x_names)} names: {self.x_names}")
         return [dict(zip(self.x_names, values)) for values in one]
 
 
 class Mark:
-    """What perf_report makes of a function: run() measures, prints, and writes."""
+    """A function under @kbench.perf_report. run() measures it, prints tables and writes files."""
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Any) -> None:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
-        """A dict a point: of each line its value, NAME-min, NAME-max, and NAME-pair, of its one do_bench."""
+        """One dict per point, with four keys per line: NAME, NAME-min, NAME-max, and NAME-pair, the two times of
+        do_bench.last, if the function called do_bench once."""
         rows = []
         for point in b.points():
             row = dict(point)
@@ -2061,11 +2188,11 @@ class Mark:
         return rows
 
     def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> bool:
-        """True: there is a file."""
+        """Draws the lines. Returns True if a file was written."""
         try:
             import matplotlib.pyplot as plot
         except ImportError:
-            print("kbench: no matplotlib, so no figure", file=sys.stderr)
+            print("kbench: matplotlib is not installed, so no figure is drawn", file=sys.stderr)
             return False
         plot.figure()
         for i, name in enumerate(b.line_names):
@@ -2089,15 +2216,15 @@ class Mark:
         return bool(path)
 
     def _print(self, b: Benchmark, rows: List[Dict[str, Any]], keys: List[str]) -> None:
-        """The table; beside a line whose function asked do_bench, what Triton's read there, and how far that is
-        from kbench's."""
+        """Prints the table. If the function called do_bench, two columns follow: the time that Triton's do_bench
+        measured, and its difference from kbench's time in percent."""
         head, columns = [], []
         for key in keys:
             head.append(key)
             columns.append([f"{r[key]:.6g}" if isinstance(r[key], float) else str(r[key]) for r in rows])
             pairs = [r.get(key + "-pair") for r in rows] if key in b.line_names else []
             if any(pairs):
-                head += ["triton ms", "off %"]
+                head += ["triton ms", "diff %"]
                 columns.append([f"{p[1]:.6g}" if p else "-" for p in pairs])
                 columns.append([f"{100 * (p[1] / p[0] - 1):+.1f}" if p and p[0] else "-" for p in pairs])
         widths = [max(map(len, [name, *column])) for name, column in zip(head, columns)]
@@ -2116,15 +2243,17 @@ class Mark:
         save_precision: int = 6,
         **given: Any,
     ) -> Any:
-        """Measures every point of every line. given goes to the function.
+        """Measures every point of every line. The other keyword arguments are passed to the function.
 
-        print_data: a table of each Benchmark; where the function asked do_bench once a point, and Triton is
-            installed, with what Triton's own do_bench read (triton ms) and by how much that is off (off %).
-        save_path: a folder for PLOT_NAME.csv, with save_precision digits behind the point, for PLOT_NAME.png
-            where matplotlib is, and for results.html, a page of both.
-        return_df: x_names and line_names, as pandas' frame where it is there, else as a list of dicts; of one
-            Benchmark the one, of a list a list.
-        diff_col: of two lines, a column Diff: the second less the first."""
+        show_plots: show each figure; needs matplotlib.
+        print_data: print a table of each Benchmark. If the function calls do_bench once per point and Triton is
+            installed, the table also has the time of Triton's do_bench (triton ms) and its difference from kbench's
+            time (diff %).
+        save_path: a folder, which gets PLOT_NAME.csv (numbers with save_precision decimal places), PLOT_NAME.png if
+            matplotlib is installed, and results.html, a page with both.
+        return_df: return the values of x_names and line_names: a pandas DataFrame if pandas is installed, otherwise a
+            list of dicts. A list of Benchmarks gives a list of these.
+        diff_col: if there are two lines, add a column Diff, the second minus the first."""
         several = isinstance(self.benchmarks, (list, tuple))
         found, page = [], []
         try:
@@ -2163,7 +2292,7 @@ class Mark:
         return found if several else found[0]
 
     def _write_page(self, folder: str, page: List[Tuple[str, bool, List[List[str]]]]) -> None:
-        """results.html: figures and tables of what was measured, also where a later one failed."""
+        """Writes results.html with the figures and tables measured so far, also if a later Benchmark failed."""
         os.makedirs(folder, exist_ok=True)
         with _replacing(os.path.join(folder, "results.html")) as f:
             f.write('<html><head><meta charset="utf-8"></head><body>\n')
@@ -2177,84 +2306,83 @@ class Mark:
 
 
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
-    """Decorator with triton.testing.perf_report's meaning: the function gives ms, or (ms, min, max), of
-    one point."""
+    """Decorator like triton.testing.perf_report. The function returns the time in ms of one point, or (ms, min, max).
+    benchmarks: a Benchmark or a list of them."""
     return lambda fn: Mark(fn, benchmarks)
 
 
-# --- the judge: a submitted function, checked for known ways to look fast ------------------------------------
+# --- the judge: tests a submitted function for known ways to appear fast -------------------------------------
 
+# The candidate must control neither the expected result nor the clock. It runs in a separate process, which receives
+# inputs one call at a time and holds no expected values. The judge's process makes the inputs, computes the expected
+# results, times both functions with the engine, and decides. This is not a security boundary: native code that
+# attacks the judge's processes can pass, and so can unknown tricks.
 #
-# Two things must not lie with the candidate: the answer and the clock. It runs in a process of its own, which
-# is given inputs one call at a time, and holds no expected value and no clock; this process makes the inputs,
-# computes what is expected, times both sides with the engine, and decides. This is no security boundary: native
-# code that attacks the judge's processes, and tricks that nobody has thought of, can pass.
+# For tensors, the expected result is that of the reference in double precision, and the tolerance grows with the
+# reference's own error. On a GPU, the engine times both functions in the candidate's process, on the same buffers.
+# The inputs change before each sample, and the judge's process checks outputs of timed calls. These times are compared
+# with the clock of the judge's process, and with the reference's time in a process that never ran a candidate.
 
-# Of tensors the answer is the reference's in double, and what is allowed grows with the error of the reference
-# itself. On a GPU both sides are timed by the engine in the candidate's process, on one stage, with inputs that
-# change before each sample and outputs that this process looks at; what that says is held against this process's
-# own clock, and against the reference's time in a process where no candidate ever was.
-
-# words: what they make of the verdict, and what they say
-_WORDS = {
-    "NO_WORK": ("REJECTED", "nothing came back"),
-    "PARTIAL_WRITE": ("WRONG", "only a part of the output was computed"),
-    "INPUT_RETURNED": ("REJECTED", "an input was handed back as the output"),
-    "INPUT_CHANGED": ("REJECTED", "an input was overwritten"),
-    "MEMOIZED": ("REJECTED", "a result of an earlier call was given, or remembered"),
-    "PRECOMPUTED": ("REJECTED", "the answer to the public example was given for other inputs"),
-    "SEED_BOUND": ("REJECTED", "right for the public example alone"),
-    "PHASE_DEPENDENT": ("REJECTED", "right in the first calls alone"),
+# flags of a verdict: the verdict that each leads to, and its meaning
+_FLAGS = {
+    "NO_WORK": ("REJECTED", "the function returned nothing"),
+    "PARTIAL_WRITE": ("WRONG", "only part of the output was computed"),
+    "INPUT_RETURNED": ("REJECTED", "the function returned an input as its output"),
+    "INPUT_CHANGED": ("REJECTED", "the function overwrote an input"),
+    "MEMOIZED": ("REJECTED", "the function returned or reused the result of an earlier call"),
+    "PRECOMPUTED": ("REJECTED", "the function returned the result of the public example for other inputs"),
+    "SEED_BOUND": ("REJECTED", "the function is correct only for the public example"),
+    "PHASE_DEPENDENT": ("REJECTED", "the function is correct only in its first calls"),
     "OUTPUT_ALIASED": ("REJECTED", "an earlier output changed when the function was called again"),
     "LATE_WRITE": ("REJECTED", "the output changed after the function had returned"),
-    "THREAD": ("REJECTED", "work went on after the function had returned"),
-    "LAZY": ("REJECTED", "the output is worked out when it is looked at"),
-    "TIMER_PATCHED": ("REJECTED", "clocks were replaced"),
-    "CHECK_PATCHED": ("REJECTED", "functions that others rely on were replaced"),
-    "MODULE_SHADOW": ("REJECTED", "a module was replaced by another of its name"),
-    "FORGED_RESULT": ("REJECTED", "what its process answered is none of the judge's"),
-    "SNOOPED": ("REJECTED", "a planted wrong answer was found in memory and returned"),
-    "EXITED": ("REJECTED", "its process ended"),
-    "LOW_PRECISION": ("REJECTED", "computed in less precision than asked"),
-    "CONSTANT_OUTPUT": ("REJECTED", "the same output whatever the inputs are"),
-    "SIDE_STREAM": ("REJECTED", "work on a stream that the caller's does not wait for"),
-    "SYNC_INSIDE": ("REJECTED", "it waits for the GPU inside"),
-    "TRANSFER": ("REJECTED", "it copies between host and GPU inside"),
-    "OUT_OF_BOUNDS": ("REJECTED", "it wrote outside its outputs"),
-    "FALLBACK": ("REJECTED", "it swallowed an error, and something else did the work"),
-    "LOOKS_AROUND": ("REJECTED", "it looked for who calls it, or where it runs"),
-    "CLOCK_MISMATCH": ("REJECTED", "by the judge's clock it takes longer than by that of its process"),
-    "BASELINE_SLOWED": ("REJECTED", "the reference is slower in its process than in a fresh one"),
+    "THREAD": ("REJECTED", "threads or processes went on working after the function had returned"),
+    "LAZY": ("REJECTED", "the output is an object that computes its values on access"),
+    "TIMER_PATCHED": ("REJECTED", "the candidate replaced clock functions"),
+    "CHECK_PATCHED": ("REJECTED", "the candidate replaced functions that other code relies on"),
+    "MODULE_SHADOW": ("REJECTED", "the candidate replaced a module by another of the same name"),
+    "FORGED_RESULT": ("REJECTED", "the candidate's process sent a reply that the judge had not asked for"),
+    "SNOOPED": ("REJECTED", "the function returned a planted wrong result that it had found in memory"),
+    "EXITED": ("REJECTED", "the candidate's process ended"),
+    "LOW_PRECISION": ("REJECTED", "the precision is lower than that of the element type"),
+    "CONSTANT_OUTPUT": ("REJECTED", "the output is the same for all inputs"),
+    "SIDE_STREAM": ("REJECTED", "work ran on a stream that the caller's stream does not wait for"),
+    "SYNC_INSIDE": ("REJECTED", "the function synchronises with the GPU"),
+    "TRANSFER": ("REJECTED", "the function copies between host and GPU"),
+    "OUT_OF_BOUNDS": ("REJECTED", "the function wrote outside its outputs"),
+    "FALLBACK": ("REJECTED", "the function caught an error and used other code for the work"),
+    "LOOKS_AROUND": ("REJECTED", "the function inspected its caller or its environment"),
+    "CLOCK_MISMATCH": ("REJECTED", "the judge's clock shows a longer time than the candidate's process"),
+    "BASELINE_SLOWED": ("REJECTED", "the reference is slower in the candidate's process than in a fresh process"),
     "CUDA_ERROR": ("WRONG", "the GPU reported an error"),
-    "WORK_CHANGED": ("REJECTED", "it submitted other work while it was timed"),
-    "OVERRUN": ("REJECTED", "it wrote beside a buffer"),
-    "STALE": ("REJECTED", "its last launch left another output than its first"),
+    "WORK_CHANGED": ("REJECTED", "the function submitted different work while it was timed"),
+    "OVERRUN": ("REJECTED", "the function wrote outside a buffer"),
+    "STALE": ("REJECTED", "the output of the last launch differs from that of the first"),
     "VERIFY_FAIL": ("WRONG", "the output is wrong"),
-    "ABOVE_ROOF": ("SUSPECT", "faster than the GPU moves so many bytes, or computes so much"),
-    "ALLOC_INSIDE": ("SUSPECT", "it allocates inside"),
-    "NOT_COLD": ("SUSPECT", "what it reads may have stayed in cache"),
-    "OOM": ("SUSPECT", "there was no memory for it beside the reference"),
-    "CLOCK_UNCHECKED": ("WARN", "the host takes longer than the GPU: no other clock bounds the time"),
-    "NO_TIME": ("WARN", "there is no time of it"),
-    "DATA_SHORTCUT": ("REJECTED", "right for some kinds of data alone"),
-    "NAN_PASS": ("WRONG", "wrong where inputs are not finite"),
-    "UNINIT_READ": ("REJECTED", "the output depends on what memory held before"),
-    "FILE_LEFT": ("WARN", "it wrote files"),
-    "SHAPE_BOUND": ("WRONG", "right for the public sizes alone"),
-    "LAYOUT_BOUND": ("WRONG", "wrong for inputs that are not contiguous, or not aligned"),
-    "WRONG_LAYOUT": ("WRONG", "the output is of another type, shape or element type"),
+    "ABOVE_ROOF": ("SUSPECT", "the rate is above the measured peak bandwidth or peak arithmetic rate"),
+    "ALLOC_INSIDE": ("SUSPECT", "the function allocates memory"),
+    "NOT_COLD": ("SUSPECT", "the inputs may have stayed in cache"),
+    "OOM": ("SUSPECT", "there was not enough memory to run the function together with the reference"),
+    "CLOCK_UNCHECKED": ("WARN", "the host takes longer than the GPU, so no second clock confirms the GPU time"),
+    "NO_TIME": ("WARN", "no time was measured"),
+    "DATA_SHORTCUT": ("REJECTED", "the function is correct only for some kinds of data"),
+    "NAN_PASS": ("WRONG", "the output is wrong for inputs that contain NaN or infinity"),
+    "UNINIT_READ": ("REJECTED", "the output depends on uninitialised memory"),
+    "FILE_LEFT": ("WARN", "the candidate wrote files"),
+    "SHAPE_BOUND": ("WRONG", "the function is correct only for the sizes of the public example"),
+    "LAYOUT_BOUND": ("WRONG", "the output is wrong for inputs that are not contiguous or not aligned"),
+    "WRONG_LAYOUT": ("WRONG", "the output has another type, shape or element type"),
     "WRONG": ("WRONG", "the output is wrong"),
-    "FLAKY": ("WRONG", "wrong at times, of the same inputs"),
-    "CRASHED": ("WRONG", "it raised"),
-    "TIMEOUT": ("WRONG", "it took too long"),
-    "INVALID_TASK": ("INVALID_TASK", "the task cannot tell right from wrong"),
+    "FLAKY": ("WRONG", "the output is sometimes wrong for the same inputs"),
+    "CRASHED": ("WRONG", "the function raised an exception"),
+    "TIMEOUT": ("WRONG", "the function did not return in time"),
+    "INVALID_TASK": ("INVALID_TASK", "the task cannot tell correct results from wrong ones"),
     "HOST_BOUND": (
         "WARN",
-        "over 5 % of the times are the judge's own: speedups look nearer to 1 than they are",
+        "more than 5 % of the time is the judge's own overhead, so the speedup is closer to 1 than the true one",
     ),
-    "GLOBAL_STATE": ("WARN", "settings of the whole process were changed"),
-    "TASK_SHARED": ("WARN", "candidate and reference stand in one file, which the judge has to import"),
-    "NONDETERMINISTIC": ("NOTE", "other bits each time, within the tolerance"),
+    "GLOBAL_STATE": ("WARN", "the candidate changed settings of the whole process"),
+    "TASK_SHARED": ("WARN", "candidate and reference are in one file, so the judge's process imports both"),
+    "NONDETERMINISTIC": ("NOTE", "the same inputs give different bits, within the tolerance"),
 }
 _WATCHED = (
     "builtins",
@@ -2287,34 +2415,34 @@ _WATCHED = (
     "cupy",
     "kbench",
 )
-_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")  # the first of them that is flagged is the verdict
-# words of the engine that speak of a benchmark's function
+_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")  # in order of priority: the first one found is the verdict
+# flags of the engine that mean that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
-_CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")  # in which nothing new appears, either
+_CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")  # new attributes are changes, too
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
 _CLOCKS += ("triton.testing.", "kbench.")
-# folders that compilers keep their work in
+# folders in which compilers store their results
 _COMPILERS_OWN = (".triton", ".nv", ".cache", "torchinductor_")
 
 
 class _Other:
-    """An output of a type that is none of the plain ones."""
+    """Stands for a value whose type _encode does not transmit; name: that type."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
-    """By methods of the class: an object may have its own of these names."""
+    """The elements of a tensor as bytes. Calls the methods of the class, because an object may override them."""
     kind = torch.Tensor
     flat = kind.reshape(kind.contiguous(kind.cpu(kind.detach(v))), (-1,)).view(torch.uint8)
     return flat.numpy().tobytes() if numpy is not None else bytes(flat.tolist())
 
 
 def _encode(value: Any, layout: bool = False) -> bytes:
-    """Plain values, exactly, as bytes that can be read without trusting them; of anything else the name of
-    its type. layout: strides, too, of tensors that are not contiguous."""
+    """Serialises plain values, arrays and tensors exactly, in a format that is safe to read from an untrusted process.
+    Any other value becomes the name of its type. layout: includes the strides of tensors that are not contiguous."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -2331,7 +2459,7 @@ def _encode(value: Any, layout: bool = False) -> bytes:
             return ["c", v.real.hex(), v.imag.hex()]
         if kind is list or isinstance(v, tuple):
             tag = "l" if kind is list else "t"
-            v = v if kind is list else tuple(tuple.__iter__(v))  # named ones as what is in them, whatever they say
+            v = v if kind is list else tuple(tuple.__iter__(v))  # ignores methods of a subclass, such as namedtuple
             if v and all(type(e) is float for e in v):
                 blobs.append(array.array("d", v).tobytes())
                 return [tag + "d", len(v)]
@@ -2348,7 +2476,7 @@ def _encode(value: Any, layout: bool = False) -> bytes:
         if torch is not None and kind is torch.Tensor:
             own = [k for k in vars(v) if callable(vars(v)[k])]
             if own:
-                return ["o", f"tensor with a {own[0]} of its own"]
+                return ["o", f"tensor whose method {own[0]} was replaced"]
             blobs.append(_bytes_of_tensor(v, torch, numpy))
             strides = list(v.stride()) if layout and not v.is_contiguous() else None
             return [
@@ -2366,6 +2494,7 @@ def _encode(value: Any, layout: bool = False) -> bytes:
 
 
 def _decode(data: bytes) -> Any:
+    """The value that _encode has serialised. Raises an exception if the data is malformed."""
     import array
 
     (size,) = struct.unpack_from("<I", data)
@@ -2418,16 +2547,16 @@ def _decode(data: bytes) -> Any:
 
 
 def _code_of(value: Any) -> Tuple[Any, ...]:
-    """What a function does: its code, and the values that it takes where none are given."""
-    of = value.fget if isinstance(value, property) else value
+    """The code object and the default arguments of a function."""
+    function = value.fget if isinstance(value, property) else value
     if isinstance(value, (staticmethod, classmethod)):
-        of = value.__func__
-    return getattr(of, "__code__", None), getattr(of, "__defaults__", None)
+        function = value.__func__
+    return getattr(function, "__code__", None), getattr(function, "__defaults__", None)
 
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """Functions that must stay what they are: what they are, and their code. Of this file those of its classes,
-    too."""
+    """The functions that a candidate must not replace, by name: each with its code. Includes the methods of the
+    classes in this file."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -2468,12 +2597,12 @@ def _settings() -> Dict[str, Any]:
             torch.get_default_dtype(),
         ]
         if torch.cuda.is_initialized():
-            state["persisting L2"] = _persisting()
+            state["persisting L2"] = _persisting_l2_bytes()
     return state
 
 
-def _persisting() -> int:
-    """Bytes of L2 that are set aside for what is to outlive a flush."""
+def _persisting_l2_bytes() -> int:
+    """Bytes of the L2 cache that are reserved for persisting accesses."""
     n, library = C.c_size_t(0), _library()
     said = library.handle.cudaDeviceGetLimit(C.byref(n), 6) if library.cuda else 1
     return 0 if said else n.value
@@ -2499,7 +2628,8 @@ def _import_function(spec: Dict[str, str], name: str = "candidate") -> Any:
 
 
 def _lay_out(value: Any, layout: str) -> Any:
-    """The same values behind each other with gaps, or one byte off alignment."""
+    """Copies arrays into another memory layout. "strided": a gap after each element; otherwise misaligned: by one byte
+    in numpy, by one element in torch."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if isinstance(value, tuple):
         return tuple(_lay_out(v, layout) for v in value)
@@ -2523,7 +2653,7 @@ _GUARD, _GUARD_BYTE = 256, 0xAB
 
 
 class _Guarded:
-    """Tensors with a band before and one behind, of which nobody is told."""
+    """Copies of the argument tensors, each between two guard bands, so that writes out of bounds are detected."""
 
     def __init__(self, args: Any) -> None:
         torch = sys.modules.get("torch")
@@ -2543,7 +2673,7 @@ class _Guarded:
 
 
 def _overwrite(into: Any, value: Any) -> Any:
-    """Other contents in the same objects, where they have room; what cannot change is replaced."""
+    """Copies value into the existing object. An object that cannot hold it is replaced. Returns the result."""
     if isinstance(into, tuple):
         return tuple(_overwrite(i, v) for i, v in zip(into, value))
     if isinstance(into, list):
@@ -2551,7 +2681,7 @@ def _overwrite(into: Any, value: Any) -> Any:
         return into
     if _is_array(into) and into.shape and into.shape == value.shape:
         if _module_of(into) == "torch":
-            into.data.copy_(value)  # its version stays what it was
+            into.data.copy_(value)  # through .data, which does not increase the tensor's version counter
         else:
             into[...] = value
         return into
@@ -2559,7 +2689,8 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 
 def _poison(sizes: Sequence[int], value: float) -> None:
-    """Freed blocks as large as the outputs, full of something that is no result."""
+    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. A function that
+    does not write its whole output then returns the wrong value."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -2574,13 +2705,13 @@ def _poison(sizes: Sequence[int], value: float) -> None:
 
 
 def _poison_byte(value: float) -> int:
-    """Of which tensors are full: not a number in every format, or in every format something large."""
+    """The byte that fills poisoned memory: 0xFF is NaN and 0x7B is a large number in every floating-point format."""
     return 0xFF if value != value else 0x7B
 
 
 class _Fences:
-    """Of three blocks that lie beside each other as a rule the middle one is given back: there an output comes to
-    lie, and who writes past it writes into the others."""
+    """Allocates five blocks per output and frees the second and the fourth. torch's allocator usually places the
+    output in a freed block, so that a write past its end changes a block that is still held."""
 
     def __init__(self, sizes: Sequence[int], value: float) -> None:
         torch = sys.modules.get("torch")
@@ -2602,7 +2733,7 @@ class _Fences:
 
 
 def _shares(out: Any, args: Any) -> bool:
-    """Whether an output is an input, or lies in its memory."""
+    """Whether an output is an input or shares memory with one."""
     numpy = sys.modules.get("numpy")
     arrays = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if _is_array(o)]
     for v in args if isinstance(args, (tuple, list)) else ():
@@ -2619,7 +2750,7 @@ def _shares(out: Any, args: Any) -> bool:
 
 
 def _ends(tensor: Any) -> Tuple[int, int]:
-    """Addresses of its first byte and behind its last."""
+    """The addresses of the tensor's first byte and of the byte after its last."""
     if not tensor.numel():
         return 0, 0
     last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride()))
@@ -2628,8 +2759,8 @@ def _ends(tensor: Any) -> Tuple[int, int]:
 
 
 class _Watch:
-    """What the candidate asks for in a call besides its work: who calls it, what the environment says, what lies
-    about in memory; and errors that it swallows."""
+    """Watches the candidate during a call. Records accesses to call frames, environment variables, /proc and the
+    garbage collector, and exceptions that the candidate's code catches."""
 
     def __init__(self, path: str) -> None:
         self.path, self.active, self.seen = path, False, []  # type: Tuple[str, bool, List[str]]
@@ -2650,7 +2781,7 @@ class _Watch:
     def _note(self, what: str) -> None:
         if not self.active:
             return
-        self.active = False  # looking for the caller is an event, too
+        self.active = False  # sys._getframe below is an audit event as well
         frame: Any = sys._getframe(2)
         while frame and os.path.basename(frame.f_code.co_filename) in self._BETWEEN:
             frame = frame.f_back
@@ -2690,18 +2821,18 @@ class _Watch:
 
 
 class _Server:
-    """The candidate's process: it is told what to do, one request at a time, and knows nothing of right
-    and wrong."""
+    """Runs in the candidate's process and answers the judge's requests, one at a time. Each public method is a
+    request: it gets a message and returns a reply. The server holds no expected results."""
 
     def __init__(self) -> None:
         self.fn: Any = None
         self.args: Any = ()
-        self.held: List[Any] = []  # the latest outputs
-        self.batch: List[Any] = []
-        self.kept: Dict[int, List[Any]] = {}  # inputs of calls that come again
+        self.held: List[Any] = []  # the last three outputs
+        self.batch: List[Any] = []  # the inputs of the next calls
+        self.kept: Dict[int, List[Any]] = {}  # inputs that are used again
         self.outputs: List[Any] = []
-        self.rivals: Dict[str, Callable[..., Any]] = {}
-        self.well: Any = None
+        self.baselines: Dict[str, Callable[..., Any]] = {}
+        self.pool: Any = None
 
     def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
         if m.get("library"):
@@ -2713,25 +2844,26 @@ class _Server:
             sys.modules["torch"].cuda.set_device(m["gpu"])
             sys.modules["torch"].cuda.init()
         self.watch = _Watch(m["spec"].get("path", ""))
-        self.look_again()
+        self.note_state()
         try:
             self.fn = _import_function(m["spec"])
         except BaseException as error:
             return {"error": f"{type(error).__name__}: {error}"}
         return {}
 
-    def look_again(self) -> None:
+    def note_state(self) -> None:
         self.before, self.settings = _watched(), _settings()
         names = [name for name in _WATCHED + ("triton",) if name in sys.modules]
         self.modules = {name: sys.modules[name] for name in names}
 
-    def settle(self) -> None:
-        """Waits for all of the GPU, not through what the candidate may have replaced."""
+    def synchronize(self) -> None:
+        """Waits until the GPU is idle. Calls the CUDA library directly, because the candidate may have replaced the
+        functions of torch."""
         if self.gpu:
             _library().handle.cudaDeviceSynchronize()
 
     def call(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        expected = m.get("decoy")  # noqa: F841 - a wrong answer, for who looks into frames
+        expected = m.get("decoy")  # noqa: F841 - a wrong result, planted for a candidate that reads call frames
         guarded = None
         if m.get("overwrite"):
             self.args = _overwrite(self.args, m["args"])
@@ -2745,16 +2877,16 @@ class _Server:
         _poison(m.get("sizes", ()), m.get("poison", math.nan))
         fences = _Fences(m.get("sizes", ()), m.get("poison", math.nan))
         self.watch.errors = []
-        if m.get("settled"):
-            self.settle()
+        if m.get("synchronized"):
+            self.synchronize()
         try:
             out = self.watch.call(self.fn, self.args, bool(m.get("trace")))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"[:300]}
-        if m.get("settled"):
-            self.settle()
+        if m.get("synchronized"):
+            self.synchronize()
         reply: Dict[str, Any] = {"out": _encode(self.args) if m.get("inplace") else _encode(out, layout=True)}
-        self.settle()
+        self.synchronize()
         reply["shares"] = _shares(out, self.args)
         reply["after"] = hashlib.sha256(_encode(self.args)).hexdigest()
         reply["outside"] = "an input" if guarded and guarded.broken() else "an output" if fences.broken() else ""
@@ -2763,13 +2895,14 @@ class _Server:
         return reply
 
     def _late(self, args: Any) -> None:
-        """The inputs hold something else until the stream that the candidate is called on has come to them."""
+        """Fills the inputs on the current stream only after a delay. A candidate that uses another stream without
+        waiting for this one reads wrong values."""
         torch = sys.modules["torch"]
         floats = [(into, value.detach().clone()) for into, value in zip(self.args, args) if self._is_late(torch, into)]
         for into, _ in floats:
             into.data.fill_(3.0)
-        self.settle()
-        torch.cuda._sleep(20_000_000)  # cycles: some 10 ms
+        self.synchronize()
+        torch.cuda._sleep(20_000_000)  # GPU cycles, about 10 ms
         for into, value in floats:
             into.data.copy_(value)
 
@@ -2778,40 +2911,40 @@ class _Server:
         return type(value) is torch.Tensor and value.is_cuda and value.is_floating_point()
 
     def again(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.settle()
+        self.synchronize()
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """The inputs of the next calls. Of those that are kept new copies: the objects are others each time. n: as
-        many calls, with these in turn."""
+        """Sets the inputs of the next calls: those in the message, or new copies of kept inputs. n: the number of
+        calls, which use these inputs in rotation."""
         self.outputs = []
-        some = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
+        some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
-        self.settle()
+        self.synchronize()
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Inputs of n calls: those that were sent, or copies of the one."""
+        """Keeps inputs of n calls. If fewer were sent, each is copied."""
         some = m["batch"]
-        self.kept[m["which"]] = [_anew(args) for args in some for _ in range(m["n"] // len(some))]
+        self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
 
-    def draw_from(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.well = m["well"]
-        self.settle()
+    def set_pool(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.pool = m["pool"]
+        self.synchronize()
         return {}
 
     def change(self, m: Dict[str, Any]) -> Dict[str, Any]:
         for args, draw in zip(self.kept[m["which"]], m["draws"]):
-            _fill(args, self.well, draw)
-        self.settle()
+            _fill(args, self.pool, draw)
+        self.synchronize()
         return {}
 
     def touch(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.outputs = []
         for args, draw in zip(self.batch, m["draws"]):
-            _fill(args, self.well, draw)
-        self.settle()
+            _fill(args, self.pool, draw)
+        self.synchronize()
         return {}
 
     def go(self, m: Dict[str, Any]) -> Dict[str, Any]:
@@ -2822,11 +2955,11 @@ class _Server:
             for args in self.batch:
                 fn(*args)
         if m.get("wait", True):
-            self.settle()
+            self.synchronize()
         return {}
 
-    def settled(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.settle()
+    def synchronized(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.synchronize()
         return {}
 
     def output(self, m: Dict[str, Any]) -> Dict[str, Any]:
@@ -2834,39 +2967,39 @@ class _Server:
         return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
 
     def ready(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """The rivals: the reference, and what torch.compile makes of it."""
-        self.rivals = {"reference": _import_function(m["rival"], "reference_of_the_task")}
-        changed = self.facts({})["changed"]
+        """Imports the reference and compiles it with torch.compile. Both are baselines of the comparison."""
+        self.baselines = {"reference": _import_function(m["reference_spec"], "reference_of_the_task")}
+        changed = self.report_changes({})["changed"]
         if not m["compiled"]:
             return {"changed": changed, "said": ""}
         try:
             import torch
 
-            compiled = torch.compile(self.rivals["reference"], dynamic=False)
-            compiled(*_copy(m["args"]))  # which takes its time once
-            self.settle()
-            self.rivals["compiled"] = compiled
+            compiled = torch.compile(self.baselines["reference"], dynamic=False)
+            compiled(*_copy(m["args"]))  # the first call compiles
+            self.synchronize()
+            self.baselines["compiled"] = compiled
         except Exception as error:
             return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
-        self.look_again()  # torch.compile replaces some functions
+        self.note_state()  # torch.compile replaces some functions, which is not the candidate's doing
         return {"changed": changed, "said": ""}
 
-    def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """A contest with each rival."""
-        m["well"] = self.well
-        own = _Arm(self.fn, m, m["keep"])
-        rivals = {name: _Arm(fn, m, ()) for name, fn in self.rivals.items()}
+    def measure(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        """Compares the candidate with each baseline."""
+        m["pool"] = self.pool
+        own = _TimedFunction(self.fn, m, m["keep"])
+        baselines = {name: _TimedFunction(fn, m, ()) for name, fn in self.baselines.items()}
         records = {}
-        for name, rival in rivals.items():
-            pair = {name: rival, "candidate": own}
-            for record in _contest_of_arms(pair, m):
+        for name, baseline in baselines.items():
+            pair = {name: baseline, "candidate": own}
+            for record in _measure_functions(pair, m):
                 records[f"{record.implementation} beside {name}"] = record.to_dict()
-        self.settle()
+        self.synchronize()
         reply: Dict[str, Any] = {"records": records, "counts": [c for c, _ in own.kept]}
         reply["out"] = _encode([out for _, out in own.kept])
         return reply
 
-    def facts(self, m: Dict[str, Any]) -> Dict[str, Any]:
+    def report_changes(self, m: Dict[str, Any]) -> Dict[str, Any]:
         changed = []
         for name, (value, code) in self.before.items():
             parts = name.split(".")
@@ -2878,7 +3011,7 @@ class _Server:
                 continue
             if not self._by_torch_itself(name, now):
                 changed.append(name)
-        # what a class got since; a class that was imported since has replaced nothing
+        # attributes that were added to a watched class; a class that was imported later has replaced nothing
         places = {name.rpartition(".")[0] for name in self.before}
         new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in self.before]
         changed += [n for n, of in new if of in places and (of in _CLASSES_WATCHED or of.startswith("kbench."))]
@@ -2892,19 +3025,19 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """torch.compile wraps a function or two when it is loaded; no clock is among them."""
+        """Whether torch.compile made the change: it wraps some functions when it is loaded, but no clocks."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
         return "torch._dynamo" in sys.modules and code.co_filename.startswith(os.path.dirname(torch.__file__))
 
     def claim(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """What triton.testing.do_bench reads of it."""
-        return {"ms": _claim_of(self.fn, m["args"])}
+        """The time of the candidate that triton.testing.do_bench measures."""
+        return {"ms": _do_bench_ms(self.fn, m["args"])}
 
 
-def _anew(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    """Copies, for which gradients are wanted where they were."""
+def _fresh_copies(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """Copies of the arguments, with the same requires_grad."""
     copies = _copy(args)
     for new, old in zip(copies, args):
         if getattr(old, "requires_grad", False):
@@ -2912,64 +3045,64 @@ def _anew(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
     return copies
 
 
-def _claim_of(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
+def _do_bench_ms(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
     from triton.testing import do_bench
 
     return float(do_bench(lambda: fn(*args), warmup=5, rep=20))
 
 
-class _Arm:
-    """One side on the stage: inputs of its own, which get contents that nobody has seen before each sample; what it
-    gave in a few samples is kept."""
+class _TimedFunction:
+    """One of the functions that the engine compares. It has its own inputs, which get new random contents before each
+    sample. keep: numbers of the samples whose outputs are kept for checking."""
 
     def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
         self.fn, self.draws, self.inplace, self.host = fn, m["draws"], m["inplace"], m["host"]
-        self.well = m["well"]
+        self.pool = m["pool"]
         self.args, self.pristine, self.count = _copy(m["args"]), m["args"], 0
         self.ran, self.out = False, None
         self.keep, self.kept = set(keep), []  # type: Tuple[Any, List[Tuple[int, Any]]]
 
     def __call__(self, *args: Any) -> Any:
-        self.out = None  # given back before the next one is made
+        self.out = None  # frees the last output before the next call
         self.out = self.fn(*args)
-        # what is captured does not run
+        # during a capture the work is only recorded, and no output exists
         self.ran = self.host or not sys.modules["torch"].cuda.is_current_stream_capturing()
         return self.out
 
     def before(self, *args: Any) -> None:
         if self.ran and self.count in self.keep:
-            self.look(self.out)
+            self.keep_output(self.out)
         self.ran = False
         if self.inplace:
             self.args = _overwrite(self.args, _copy(self.pristine))
         if self.draws:
-            _fill(self.args, self.well, self.draws[self.count % len(self.draws)])
+            _fill(self.args, self.pool, self.draws[self.count % len(self.draws)])
         self.count += 1
 
-    def look(self, out: Any) -> None:
+    def keep_output(self, out: Any) -> None:
         self.kept.append((self.count, _copy(self.args if self.inplace else out)))
 
     @staticmethod
     def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
-        """What its inputs are after so many changes: each leaves nothing of the one before."""
+        """The inputs after count changes. Each change replaces all contents, so that only the last one matters."""
         args = _copy(m["args"])
         if m["draws"] and count:
-            _fill(args, m["well"], m["draws"][(count - 1) % len(m["draws"])])
+            _fill(args, m["pool"], m["draws"][(count - 1) % len(m["draws"])])
         return args
 
 
-def _contest_of_arms(arms: Dict[str, _Arm], m: Dict[str, Any]) -> List[Record]:
+def _measure_functions(functions: Dict[str, _TimedFunction], m: Dict[str, Any]) -> List[Record]:
     interrupts, streams = _Interrupts(), _Streams()
     wrap = _plain if m["host"] else _on_stream
     jobs = {}
-    for name, arm in arms.items():
-        checks = [arm.look] if arm.keep else []
-        before = wrap(arm.before, arm.args, streams) if arm.draws or arm.inplace else None
-        jobs[name] = _Job(interrupts, wrap(arm, arm.args, streams), before, checks)
-        jobs[name].trusted = False  # what is judged has no say in whether it is looked into
+    for name, function in functions.items():
+        checks = [function.keep_output] if function.keep else []
+        before = wrap(function.before, function.args, streams) if function.draws or function.inplace else None
+        jobs[name] = _Job(interrupts, wrap(function, function.args, streams), before, checks)
+        jobs[name].trusted = False  # an error of the candidate must not switch off the inspection
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
-    # each candidate has a process of its own, and shares of times are known without
-    return _contest(
+    # No calibration: each candidate has a new process, and the ratio of two times does not need it.
+    return _measure(
         jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], calibrate=False, **options
     )
 
@@ -2986,7 +3119,8 @@ def _read_exactly(handle: int, n: int) -> bytes:
 
 
 def _pickled(message: Dict[str, Any]) -> bytes:
-    """Tensors of 8-bit floats as bytes of another type: PyTorch 2.11 writes theirs so that it cannot read them."""
+    """Pickles a message. Tensors of 8-bit floats travel as uint8, because PyTorch 2.11 pickles them in a form that it
+    cannot read."""
     import io
     import pickle
 
@@ -3016,9 +3150,9 @@ def _write_all(handle: int, data: bytes) -> None:
 def _serve(reader: int, writer: int) -> None:
     import pickle
 
-    sys.dont_write_bytecode = True  # of the candidate nothing is kept
+    sys.dont_write_bytecode = True  # leaves no files of the candidate
     server = _Server()
-    # what the candidate replaces later, others use
+    # bound now, so that a candidate that replaces these functions later does not change them here
     loads, dumps, pack = pickle.loads, json.dumps, struct.pack
     answers = {key: getattr(server, key) for key in vars(_Server) if not key.startswith("_")}
     while True:
@@ -3037,11 +3171,11 @@ def _serve(reader: int, writer: int) -> None:
         _write_all(writer, pack("<Q", len(body)) + body)
 
 
-# --- in the judge's -----------------------------------------------------------------------------------------
+# --- in the judge's process ---------------------------------------------------------------------------------
 
 
-class _Gone(Exception):
-    """The candidate's process answers no more."""
+class _ProcessEnded(Exception):
+    """The candidate's process has ended, or its reply cannot be used. word: the flag of the verdict."""
 
     def __init__(self, word: str, why: str) -> None:
         Exception.__init__(self, why)
@@ -3058,16 +3192,16 @@ def _command_of(call: str) -> List[str]:
 
 
 def _variables(folder: str) -> Dict[str, str]:
-    """The environment of a process that a candidate is in."""
+    """The environment variables of a candidate's process."""
     kept = ("PATH", "LANG", "LC_", "LD_", "CUDA", "NVIDIA", "TRITON", "OMP_", "OPENBLAS", "MKL_", "PYTORCH_")
     env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
     env.update(HOME=folder, TMPDIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1")
     return env
 
 
-def _nurse(handle: int) -> None:
-    """Runs until its judge has gone: a process in which modules that load slowly are loaded and nothing has
-    happened yet; of each candidate the process is a copy of it."""
+def _run_fork_server(handle: int) -> None:
+    """Main loop of the fork server: imports slow modules once, then forks a process for each candidate. Ends when the
+    judge's process closes the socket."""
     import array
     import socket
 
@@ -3106,10 +3240,10 @@ def _nurse(handle: int) -> None:
         place.sendall(json.dumps(pid).encode())
 
 
-class _Nursery:
-    """The process that candidates' processes are copies of."""
+class _ForkServer:
+    """The fork server's process, from which the candidates' processes are forked, and the socket to it."""
 
-    kept: Dict[Tuple[str, ...], "_Nursery"] = {}
+    kept: Dict[Tuple[str, ...], "_ForkServer"] = {}
 
     def __init__(self, modules: Tuple[str, ...]) -> None:
         import socket
@@ -3118,7 +3252,7 @@ class _Nursery:
         self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
         with others:
             self.process = subprocess.Popen(
-                _command_of(f"_nurse({others.fileno()})"),
+                _command_of(f"_run_fork_server({others.fileno()})"),
                 pass_fds=(others.fileno(),),
                 cwd=self.folder,
                 env=_variables(self.folder),
@@ -3131,14 +3265,14 @@ class _Nursery:
         self._send({"modules": modules}, ())
 
     @classmethod
-    def of(cls, modules: Tuple[str, ...]) -> "_Nursery":
-        nursery = cls.kept.get(modules)
-        if nursery is None or nursery.process.poll() is not None:
+    def of(cls, modules: Tuple[str, ...]) -> "_ForkServer":
+        fork_server = cls.kept.get(modules)
+        if fork_server is None or fork_server.process.poll() is not None:
             import atexit
 
-            nursery = cls.kept[modules] = cls(modules)
-            atexit.register(nursery.close)
-        return nursery
+            fork_server = cls.kept[modules] = cls(modules)
+            atexit.register(fork_server.close)
+        return fork_server
 
     def _send(self, message: Any, handles: Sequence[int]) -> None:
         import array
@@ -3150,14 +3284,17 @@ class _Nursery:
     def ask(self, message: Any, handles: Sequence[int] = ()) -> bytes:
         loading, self.loading = self.loading, ()
         try:
-            answer = self.place.recv(64) if loading else b"ready"  # of its modules
+            answer = self.place.recv(64) if loading else b"ready"  # waits until the modules are imported
             if answer:
                 self._send(message, handles)
                 answer = self.place.recv(64)
         except OSError:
             answer = b""
         if not answer:
-            raise Error(f"judge: no process with {', '.join(self.modules)} could be made")
+            raise Error(
+                f"judge: no process could be started that imports {', '.join(self.modules)}. Check that Python can "
+                "import these modules."
+            )
         return answer
 
     def close(self) -> None:
@@ -3166,43 +3303,43 @@ class _Nursery:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class _Born:
-    """A process of a nursery, with what subprocess.Popen would offer."""
+class _ForkedProcess:
+    """A process that the fork server has forked; it has the part of subprocess.Popen's interface that is used."""
 
-    def __init__(self, nursery: _Nursery, env: Dict[str, str], handles: Sequence[int]) -> None:
-        self.nursery = nursery
-        self.pid = int(nursery.ask({"env": env}, handles))
+    def __init__(self, fork_server: _ForkServer, env: Dict[str, str], handles: Sequence[int]) -> None:
+        self.fork_server = fork_server
+        self.pid = int(fork_server.ask({"env": env}, handles))
         self.code: Optional[int] = None
 
     def wait(self) -> int:
         if self.code is None:
-            status = int(self.nursery.ask({"wait": self.pid}))
+            status = int(self.fork_server.ask({"wait": self.pid}))
             self.code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         return self.code
 
 
 class _Remote:
-    """A function in a fresh process: its own folder, no standard input or output, few variables. nursery: modules
-    that are loaded in it from the start."""
+    """A function in a new process, which has its own working folder, no standard input or output, and few environment
+    variables. preload: modules that a fork server has imported before; empty: a process without fork server."""
 
     def __init__(
         self,
         spec: Dict[str, str],
         modules: Sequence[str],
         timeout: float,
-        nursery: Sequence[str] = (),
-        turn: Optional["_Turn"] = None,
+        preload: Sequence[str] = (),
+        gpu_lock: Optional["_GpuLock"] = None,
         **load: Any,
     ) -> None:
-        self.timeout, self.turn = timeout, turn
+        self.timeout, self.gpu_lock = timeout, gpu_lock
         self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
         env = _variables(self.folder)
         theirs, self.to = os.pipe()
         self.come, others = os.pipe()
-        os.set_blocking(self.to, False)  # who does not read is not waited for without end
+        os.set_blocking(self.to, False)  # a process that does not read must not block the judge for ever
         self.process: Any
-        if nursery:
-            self.process = _Born(_Nursery.of(tuple(nursery)), env, (theirs, others))
+        if preload:
+            self.process = _ForkedProcess(_ForkServer.of(tuple(preload)), env, (theirs, others))
         else:
             self.process = subprocess.Popen(
                 _command_of(f"_serve({theirs}, {others})"),
@@ -3219,7 +3356,7 @@ class _Remote:
         try:
             reply = self.ask("load", spec=spec, modules=list(modules), **load)
             if "error" in reply:
-                raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
+                raise _ProcessEnded("CRASHED", f"the candidate cannot be imported: {reply['error']}")
         except BaseException:
             self.close()
             raise
@@ -3230,7 +3367,7 @@ class _Remote:
 
         left = max(0.0, end - clock.monotonic())
         if not any(select.select([] if writes else [handle], [handle] if writes else [], [], left)):
-            raise _Gone("TIMEOUT", f"no answer for {self.timeout:g} s")
+            raise _ProcessEnded("TIMEOUT", f"no reply within {self.timeout:g} s")
 
     def _send(self, data: bytes, end: float) -> None:
         view = memoryview(data)
@@ -3244,11 +3381,12 @@ class _Remote:
         return bool(select.select([self.come], [], [], seconds)[0])
 
     def _size(self, end: float) -> int:
-        """Of the answer. Who takes longer than a second for it compiles, or hangs: nobody else waits for that."""
+        """Reads the size of the reply. A candidate that takes longer than a second compiles or hangs; meanwhile the
+        GPU lock is released for other judges."""
         import time as clock
 
-        if self.turn and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
-            with self.turn.away():
+        if self.gpu_lock and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
+            with self.gpu_lock.released():
                 self._wait(self.come, False, end)
         return int(struct.unpack("<Q", self._receive(8, end))[0])
 
@@ -3278,25 +3416,25 @@ class _Remote:
         except (EOFError, BrokenPipeError):
             code = self.process.wait()
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            raise _Gone("EXITED", f"its process ended in a call, {how}") from None
+            raise _ProcessEnded("EXITED", f"the candidate's process ended during a call ({how})") from None
         try:
             if body[:16] != token.encode():
                 raise ValueError
             (length,) = struct.unpack_from("<I", body, 16)
             reply = json.loads(body[20 : 20 + length])
         except (ValueError, struct.error):
-            raise _Gone("FORGED_RESULT", "an answer came that nobody asked for") from None
+            raise _ProcessEnded("FORGED_RESULT", "the process sent a reply that the judge had not asked for") from None
         reply["out"] = body[20 + length :]
         return reply
 
     def go(self, **how: Any) -> None:
-        """The calls that were prepared."""
+        """Runs the calls that "prepare" has set up."""
         reply = self.ask("go", **how)
         if "error" in reply:
-            raise _Gone("CRASHED", reply["error"])
+            raise _ProcessEnded("CRASHED", reply["error"])
 
     def busy(self) -> bool:
-        """Whether one of its threads runs, or wants to."""
+        """Whether one of the process's threads is running or ready to run."""
         folder = f"/proc/{self.process.pid}/task"
         for thread in os.listdir(folder):
             try:
@@ -3304,7 +3442,7 @@ class _Remote:
                     if f.read().rpartition(")")[2].split()[0] == "R":
                         return True
             except OSError:
-                pass  # it has ended
+                pass  # the thread has ended
         return False
 
     def children(self) -> int:
@@ -3312,7 +3450,7 @@ class _Remote:
             with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
                 return len(f.read().split())
         except OSError:
-            return 0  # the system does not tell
+            return 0  # this kernel does not list children
 
     def files(self) -> List[str]:
         return sorted(f for f in os.listdir(self.folder) if not f.startswith(_COMPILERS_OWN))
@@ -3329,7 +3467,8 @@ class _Remote:
 
 
 def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
-    """Where a fresh process finds a function: "file.py:name", "file.py", or a function of a module."""
+    """Where a new process finds a function: a dict with path or module, and name. what: "file.py:name", "file.py" or a
+    function at the top level of a module. fallback: names to look for in a file if none is given."""
     if isinstance(what, str):
         path, colon, name = what.rpartition(":")
         path, name = (path, name) if colon and not os.path.exists(what) else (what, "")
@@ -3342,17 +3481,17 @@ def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
                 try:
                     own = [n.name for n in ast.parse(f.read()).body if isinstance(n, ast.FunctionDef)]
                 except SyntaxError as error:
-                    raise Error(f"judge: {path} is no Python: {error}") from None
+                    raise Error(f"judge: {path} is not valid Python: {error}") from None
             wanted = [n for n in fallback if n in own] or [n for n in own if not n.startswith("_")][-1:]
             if not wanted:
-                raise Error(f"judge: {path} has no function; name one, as in {path}:candidate")
+                raise Error(f"judge: {path} has no function. Define one, and name it as in {path}:candidate.")
             name = wanted[0]
         return {"path": os.path.abspath(path), "name": name}
     name = getattr(what, "__qualname__", "")
     if not callable(what) or "<" in name:
         raise Error(
-            "judge: a fresh process has to find the function: a file ('file.py:name'), or a function that "
-            "stands at the top of a module; no lambda, and none inside another"
+            "judge: a new process must be able to import the function. Pass a file ('file.py:name') or a function at "
+            "the top level of a module, not a lambda or a nested function."
         )
     try:
         return {"path": os.path.abspath(inspect.getsourcefile(what) or ""), "name": name}
@@ -3380,7 +3519,7 @@ def _prime(n: int) -> int:
 
 
 def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
-    """Of an array, or of lists of numbers in lists; None: no data."""
+    """The shape of an array, or of nested lists of numbers; None if the value holds no data."""
     if _is_array(v):
         return tuple(v.shape) or None
     if isinstance(v, list) and v:
@@ -3393,7 +3532,8 @@ def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
 
 
 class _Inputs:
-    """Fresh inputs like the examples. Equal sizes in them stay equal when sizes change."""
+    """Makes random inputs like the examples. Sizes that are equal in the examples stay equal when sizes change.
+    given: a tuple of examples, or a function of a random.Random that returns one."""
 
     def __init__(self, given: Any, seed: int) -> None:
         import random
@@ -3404,8 +3544,8 @@ class _Inputs:
             self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
         except Exception as error:
             raise Error(
-                "judge: inputs are a tuple of examples, or a function of a random.Random that gives one: "
-                f"{type(error).__name__}: {error}"
+                "judge: inputs are a tuple of examples, or a function of a random.Random that returns one. This one "
+                f"raised {type(error).__name__}: {error}"
             ) from error
         self.places = self.places_of(self.examples)
         self.scalars = not self.places
@@ -3419,18 +3559,18 @@ class _Inputs:
 
     @property
     def device(self) -> Optional[int]:
-        """The GPU that the task's tensors lie on. None: they lie on none."""
+        """Number of the GPU that holds the task's tensors; None if none is on a GPU."""
         of = [v.device.index or 0 for v in self.tensors if v.device.type == "cuda"]
         return of[0] if of else None
 
     @property
     def points(self) -> bool:
-        """Whether there are whole numbers that may point into others: then no size shrinks."""
+        """Whether integer inputs may be indices into other inputs. Then sizes must not shrink."""
         return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
 
     @property
     def modules(self) -> List[str]:
-        """Imported before the functions that must stay what they are are noted. Arrays in lists count."""
+        """Modules that the inputs need. They are imported before the state of the functions is noted."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3479,7 +3619,7 @@ class _Inputs:
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
 
     def _tensor(self, kind: str, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
-        """As _flat, of a tensor like v, made where it lies."""
+        """Like _flat, but makes a tensor with the type and the device of v."""
         import torch
 
         own = torch.Generator(device=v.device)
@@ -3517,7 +3657,7 @@ class _Inputs:
         return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
-        """As _flat, of many floats."""
+        """Like _flat, for many floats, with numpy if it is loaded."""
         numpy = sys.modules.get("numpy")
         if numpy is None:
             return self._flat(kind, n, [0.0], False, rng)
@@ -3553,7 +3693,7 @@ class _Inputs:
     def edit(
         self, value: Optional[float] = None, places: Optional[List[Any]] = None
     ) -> Optional[Tuple[int, Tuple[int, ...], Any]]:
-        """Another value for one element: which argument, where in it, what. None: there is no element."""
+        """A new value for one random element: argument, index and value. None if there is no element."""
         places = self.places if places is None else places
         if not places:
             return None
@@ -3566,10 +3706,10 @@ class _Inputs:
         )
 
     @property
-    def well(self) -> Dict[str, Any]:
-        """Where contents that nobody has seen come from, here and in the candidate's process alike: for each argument
-        with data more numbers than it holds. A draw mixes two stretches of them, whose places and shares are not known
-        before. Of a GPU's task that makes its own inputs: some that it made, in turn."""
+    def pool(self) -> Dict[str, Any]:
+        """Random numbers from which the judge and the candidate's process make the same new contents. "flat" has, for
+        each argument, more numbers than it holds; a draw mixes two sections of them at random positions with random
+        weights. "sets" replaces it for a GPU task that makes its own inputs: a few of its inputs, used in rotation."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3591,7 +3731,7 @@ class _Inputs:
         return max(4096, min(n, 1 << 20))
 
     def _sets(self) -> List[Any]:
-        """Up to 16 inputs of equal sizes, of 256 MiB or two."""
+        """Up to 16 inputs of equal sizes, in 256 MiB altogether; at least two."""
         sets, size = [self.fresh()], sum(t.nbytes for t in self.tensors)
         most = max(2, min(16, (1 << 28) // max(1, size)))
         for _ in range(4 * most):
@@ -3601,18 +3741,18 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """For the inputs of n calls other contents, all over. None where that cannot be done."""
-        if self.well["sets"]:
-            places = self.places_of(self.well["sets"][0])
-            which = lambda: self.edits.randrange(len(self.well["sets"]))
+        """Draws for the inputs of n calls: each replaces all contents. Empty if that is not possible."""
+        if self.pool["sets"]:
+            places = self.places_of(self.pool["sets"][0])
+            which = lambda: self.edits.randrange(len(self.pool["sets"]))
             return [(which(), [], self.edit(None, places)) for _ in range(n)]
-        if not self.well["flat"]:
+        if not self.pool["flat"]:
             return []
         return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
 
     def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
-        """Which argument, where the two stretches begin, and their shares, whose squares are 1 together: so what is
-        normal stays normal. Whole numbers are taken as they are."""
+        """A draw for one argument: its number, the starts of the two sections, and their weights. The squares of the
+        weights add up to 1, so that the mix of two normal variables is normal. Integers are not mixed."""
         spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
         at = int(self.edits.random() * spare), int(self.edits.random() * spare)
         if not wide:
@@ -3621,11 +3761,11 @@ class _Inputs:
         return (i, *at, math.cos(angle), math.sin(angle))
 
     def places_of(self, args: Sequence[Any]) -> List[Any]:
-        """_place of the arguments that hold data. A task that makes its own inputs may give each call other sizes."""
+        """_place of each argument that holds data. A task that makes its own inputs may change sizes in each call."""
         return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
-        """Which argument, its sizes, and of whole numbers the smallest and the largest."""
+        """Number and shape of an argument, and the smallest and largest value if it holds integers."""
         if _module_of(v) == "torch":
             whole = not v.dtype.is_floating_point and not v.dtype.is_complex and v.numel()
             return i, _shape_of(v) or (), int(v.min()) if whole else None, int(v.max()) if whole else None
@@ -3646,17 +3786,17 @@ def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> Non
 
 
 def _is_narrow(v: Any) -> bool:
-    """Whether nothing can be computed of its elements as they are."""
+    """Whether the element type (bool, 8-bit floats) has no arithmetic."""
     return _is_array(v) and (str(v.dtype).endswith("bool") or "float8" in str(v.dtype))
 
 
-def _fill(args: Tuple[Any, ...], well: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
-    """Other contents in the same objects, as _Inputs.draws chose them; the bits are the same wherever it is done."""
+def _fill(args: Tuple[Any, ...], pool: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
+    """Fills existing arguments with the contents of a draw of _Inputs.draws. Every process gets the same bits."""
     which, mixes, edit = draw
     if which is not None:
-        _overwrite(args, _copy(well["sets"][which]))
+        _overwrite(args, _copy(pool["sets"][which]))
     for i, at, other, share, rest in mixes:
-        flat, shape = well["flat"][i], well["shapes"][i]
+        flat, shape = pool["flat"][i], pool["shapes"][i]
         n = math.prod(shape)
         _mix(args[i], shape, flat[at : at + n], flat[other : other + n], share, rest)
     if edit:
@@ -3691,7 +3831,7 @@ def _leaves(value: Any) -> List[Any]:
 
 
 def _largest(value: Any) -> float:
-    """The largest magnitude in a value that is finite."""
+    """The largest finite magnitude in a value."""
     if isinstance(value, (list, tuple)):
         return max(map(_largest, value), default=0.0)
     if _is_array(value):
@@ -3701,24 +3841,24 @@ def _largest(value: Any) -> float:
     return abs(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
-class _Truth:
-    """Of a tensor that the reference gave: its values in double, and how far off it was itself. rtol and atol: what
-    the task allows; None: what its type does, and near zero what the size of the values and the reference's own error
-    make of it."""
+class _Reference:
+    """The expected values of one tensor: the reference in double precision, with the error of the reference in its own
+    precision. rtol, atol: the task's tolerances. By default, rtol follows the element type, and the tolerance near
+    zero follows from the magnitude of the values and the reference's own error."""
 
     def __init__(self, own: Any, value: Any, rtol: Optional[float], atol: Optional[float]) -> None:
         import torch
 
         self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
-        self.overflows = False  # of huge inputs: what is not finite is nobody's fault
-        self.infinite = False  # of such inputs: whether infinite or no number depends on how it is computed
+        self.overflows = False  # huge inputs: every value that is not finite is accepted
+        self.infinite = False  # inputs with NaN or infinity: either is accepted where the reference is not finite
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
         self.most = torch.finfo(own.dtype).max
         both = torch.isfinite(double) & torch.isfinite(self.value)
-        # where one overflows and the other does not, nobody knows what is right
+        # if only one of the two is finite, the expected value is unknown
         self.open = torch.isfinite(double) != torch.isfinite(self.value)
-        self.rough = 0.0  # how far off they are where the inputs are as rough as the task allows
+        self.rough = 0.0  # largest change of the values if the inputs change by part of the task's tolerance
         kept = self.value[both].abs()
         self.scale = float(kept.square().mean().sqrt()) if kept.numel() else 0.0
         off = (double - self.value)[both].abs()
@@ -3726,8 +3866,9 @@ class _Truth:
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
     def shake(self, other: Any, rough: Any = None) -> None:
-        """other: the values if the inputs were off in their last bit, which no way to compute does better than; rough:
-        by a part of the tolerance that the task names, which a way that rounds the inputs to fewer bits does not."""
+        """Widens the tolerance by the sensitivity to the inputs. other: the values after a change of the inputs in
+        their last bit, which no algorithm can do better than. rough: the values after a change of the inputs by part
+        of the task's tolerance."""
         self.worst = max(self.worst, self._furthest(other))
         if rough is not None:
             self.rough = self._furthest(rough)
@@ -3738,7 +3879,7 @@ class _Truth:
         return float(off.max()) if off.numel() else 0.0
 
     def apart(self, got: Any) -> Any:
-        """Of each element the error over what is allowed of it."""
+        """The error of each element, divided by its tolerance."""
         import torch
 
         got = got.to(self.value.dtype)
@@ -3747,7 +3888,7 @@ class _Truth:
         allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
-        if not got.dtype.is_complex:  # so near to where numbers end the next one is infinite, and as right
+        if not got.dtype.is_complex:  # within the tolerance of the largest finite number, infinity is correct as well
             edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
             same |= got == edge
         if self.overflows or self.infinite:
@@ -3757,7 +3898,7 @@ class _Truth:
 
     def compare(self, got: Any, own: Any) -> float:
         if got.device != own.device:
-            raise _Mismatch(f"it lies on {got.device}, expected {own.device}")
+            raise _Mismatch(f"it is on {got.device}, expected {own.device}")
         strides = getattr(got, "_strides", None)
         if strides and own.is_contiguous():
             raise _Mismatch(f"its strides are {tuple(strides)}, expected {own.stride()}")
@@ -3765,7 +3906,7 @@ class _Truth:
         return float(apart.max()) if apart.numel() else 0.0
 
     def error(self, got: Any) -> float:
-        """Root mean square of the error over that of the values."""
+        """Root mean square of the error, divided by that of the values."""
         import torch
 
         got = got.to(self.value.dtype)
@@ -3777,12 +3918,13 @@ class _Truth:
         return error if math.isfinite(error) else math.inf
 
 
-def _with_truth(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """The reference's output, of which each tensor of floats knows its truth; None where they are not alike."""
+def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
+    """The reference's output, in which each floating-point tensor has a _Reference as its attribute _reference. double:
+    the output in double precision. Returns None if the two have different structures."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
-        pairs = [_with_truth(o, d, rtol, atol) for o, d in zip(own, double)]
+        pairs = [_with_reference(o, d, rtol, atol) for o, d in zip(own, double)]
         return None if any(p is None for p in pairs) else _as(own, pairs)
     if _module_of(own) != "torch" or not hasattr(own, "dtype"):
         return own
@@ -3790,17 +3932,18 @@ def _with_truth(own: Any, double: Any, rtol: Optional[float], atol: Optional[flo
         if _module_of(double) != "torch" or own.shape != double.shape:
             return None
         own = own.detach()
-        own._truth = _Truth(own, double.detach(), rtol, atol)
+        own._reference = _Reference(own, double.detach(), rtol, atol)
     return own
 
 
 def _as(kind: Any, values: Iterable[Any]) -> Any:
-    """A list, or a tuple, also of one whose elements have names."""
+    """The values as a list if kind is a list, otherwise as a tuple."""
     return list(values) if isinstance(kind, list) else tuple(values)
 
 
 def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
-    """shaken: off by at most half of this share, up or down; 0: by about a last bit."""
+    """Converts floating-point tensors to double. shaken: also changes each value by a random amount, of at most half
+    this share; 0 means about one last bit."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -3834,13 +3977,13 @@ _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 
 
 def _bits_found(got: Any, want: Any) -> float:
-    """Bits of the inputs' mantissas that such an error speaks of, by the root mean square of it over
-    signed data."""
-    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_truth", None)]
+    """Estimates from the error how many mantissa bits the computation used: from the ratio of the root mean squares of
+    error and values."""
+    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
-        error = max(w._truth.error(g) for g, w in known)
+        error = max(w._reference.error(g) for g, w in known)
         return math.inf if error == 0 else -math.inf if error == math.inf else math.log2(0.3 / error) + 1
-    if _is_array(want) and len(want.shape) and math.prod(want.shape) > 8192:  # as many are enough
+    if _is_array(want) and len(want.shape) and math.prod(want.shape) > 8192:  # a sample is enough
         step = math.prod(want.shape) // 4096
         got, want = got.reshape(-1)[::step], want.reshape(-1)[::step]
     pairs = [
@@ -3854,11 +3997,11 @@ def _bits_found(got: Any, want: Any) -> float:
 
 
 def _one_sided(got: Any, want: Any) -> bool:
-    """Whether errors have one direction: then something is left out, and nothing rounded."""
-    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_truth", None)]
+    """Whether most errors have the same sign. Then part of the work is missing; rounding gives both signs."""
+    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         got = [g.reshape(-1)[:4096].double() for g, _ in known]
-        want = [w._truth.value.reshape(-1)[:4096] for _, w in known]
+        want = [w._reference.value.reshape(-1)[:4096] for _, w in known]
     errors = [g - w for g, w in zip(_leaves(got), _leaves(want)) if isinstance(w, float) and g != w]
     square = math.sqrt(sum(e * e for e in errors) * len(errors))
     return len(errors) > 4 and abs(sum(errors)) > 0.8 * square
@@ -3873,7 +4016,8 @@ def _zeros_like(value: Any) -> Any:
 
 
 def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = None) -> float:
-    """Seconds that its process takes over calls with these inputs, or those that it keeps, by the clock of this one."""
+    """Seconds that the process takes for calls with these inputs, or with the kept inputs number which, measured with
+    the judge's clock."""
     import time as clock
 
     remote.ask("prepare", batch=batch, which=which)
@@ -3882,9 +4026,9 @@ def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = No
     return clock.perf_counter() - begin
 
 
-class _Side:
-    """One of the two that are timed: before each sample the inputs of its calls change, so that none has
-    been seen; of the candidate an output of each sample is looked at."""
+class _TimedSide:
+    """One of the two functions that are timed on the host. The inputs of its calls change before each sample. After
+    each sample of the candidate (suspect=True), one output is checked."""
 
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
@@ -3899,7 +4043,7 @@ class _Side:
 
     def prepare(self, stream: int) -> None:
         if self.ran and self.suspect:
-            self.look()
+            self.check_output()
         self.ran = True
         inputs = self.judge.inputs
         self.draws = [] if self.judge.inplace else inputs.draws(len(self.batch))
@@ -3909,27 +4053,27 @@ class _Side:
         self.batch = [inputs.fresh() for _ in self.batch]
         self.remote.ask("prepare", batch=self.batch, which=None)
 
-    def look(self) -> None:
+    def check_output(self) -> None:
         i = self.judge.inputs.edits.randrange(len(self.batch))
         args = _copy(self.batch[i])
         if self.draws:
-            _fill(args, self.judge.inputs.well, self.draws[i])
+            _fill(args, self.judge.inputs.pool, self.draws[i])
         want = self.judge.expected(args)
         got = _decode(self.remote.ask("output", which=i, inplace=self.judge.inplace)["out"])
         worst, mismatch = self.judge.error(got, want, args)
         self.judge.checks += 1
         if isinstance(got, _Other) or worst > 1:
-            self.wrong.append(mismatch or "a timed output is wrong")
+            self.wrong.append(mismatch or "an output of a timed call is wrong")
 
 
-class _Turn:
-    """Judges of one machine take turns on a GPU: who times is alone on it. The others stay beside each other, and
-    make room between any two calls."""
+class _GpuLock:
+    """A lock between the judges of one machine that use the same GPU. A judge that times holds it exclusively. Other
+    steps hold it shared, and release it between two calls. device: GPU number; None: no lock."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
-        self.held: Any = None  # door and room, while it is beside others
-        self.waited = 0.0  # seconds
+        self.held: Any = None  # the two lock files, while the lock is held shared
+        self.waited = 0.0  # seconds spent waiting for the lock
         if device is not None:
             name = f"kbench-judge-{os.getuid()}-gpu{device}"
             self.path = os.path.join(tempfile.gettempdir(), name)
@@ -3939,13 +4083,13 @@ class _Turn:
         import time as clock
 
         began, (door, room) = clock.perf_counter(), places
-        fcntl.flock(door, fcntl.LOCK_EX)  # so that who wants to be alone is not overtaken for ever
+        fcntl.flock(door, fcntl.LOCK_EX)  # queues all judges, so that shared holders cannot starve an exclusive one
         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(door, fcntl.LOCK_UN)
         self.waited += clock.perf_counter() - began
 
     @contextmanager
-    def _of(self, alone: bool) -> Iterator[None]:
+    def _lock(self, alone: bool) -> Iterator[None]:
         if not self.path:
             yield
             return
@@ -3958,15 +4102,15 @@ class _Turn:
             finally:
                 self.held = None
 
-    def alone(self) -> Any:
-        return self._of(True)
+    def exclusive(self) -> Any:
+        return self._lock(True)
 
-    def beside_others(self) -> Any:
-        return self._of(False)
+    def shared(self) -> Any:
+        return self._lock(False)
 
     @contextmanager
-    def away(self) -> Iterator[None]:
-        """Not beside others for so long: whoever wants to be alone can be."""
+    def released(self) -> Iterator[None]:
+        """Releases a shared lock during the block, so that another judge can time."""
         import fcntl
 
         held, self.held = self.held, None
@@ -3979,18 +4123,21 @@ class _Turn:
                 self._enter(held, False)
             self.held = held
 
-    def make_room(self, seconds: float = 0) -> None:
+    def yield_gpu(self, seconds: float = 0) -> None:
         import time as clock
 
-        with self.away():
+        with self.released():
             if seconds:
                 clock.sleep(seconds)
 
 
 class Verdict(Dict[str, Any]):
-    """What judge found: a dict that json takes, its keys as attributes; notebooks show a table. verdict: REJECTED,
-    WRONG, INVALID_TASK, SUSPECT (right, but its time is not to be believed), or of an honest candidate FASTER, SLOWER,
-    EQUIVALENT, UNRESOLVED. flags: words with their evidence. Times in ms a call."""
+    """The result of kbench.judge: a dict that json can write, with its keys as attributes. Notebooks show a table.
+
+    verdict: REJECTED, WRONG, INVALID_TASK or SUSPECT (correct, but the time is not credible); if nothing was found:
+        FASTER, SLOWER, EQUIVALENT or UNRESOLVED.
+    flags: list of dicts with word (the flag's name), level and evidence. words: the names alone.
+    Times are in ms per call."""
 
     def __getattr__(self, key: str) -> Any:
         if key in self:
@@ -4002,7 +4149,7 @@ class Verdict(Dict[str, Any]):
         return [f["word"] for f in self["flags"]]
 
     def to_dict(self) -> Dict[str, Any]:
-        """A copy of all keys and values, as a plain dict."""
+        """A deep copy of all keys and values as a plain dict."""
         return copy.deepcopy(dict(self))
 
     def __repr__(self) -> str:
@@ -4024,7 +4171,7 @@ class Verdict(Dict[str, Any]):
         return f"<table><tbody>{body}</tbody></table>"
 
 
-_claimed: Dict[Any, Any] = {}  # of references: what do_bench read, and their times in this process
+_claimed: Dict[Any, Any] = {}  # cache: times of references by do_bench, and by the engine in this process
 
 
 class _Judge:
@@ -4032,7 +4179,7 @@ class _Judge:
         self,
         candidate: Dict[str, str],
         reference: Callable[..., Any],
-        rival: Dict[str, str],
+        reference_spec: Dict[str, str],
         inputs: _Inputs,
         rtol: Optional[float],
         atol: Optional[float],
@@ -4041,7 +4188,7 @@ class _Judge:
         max_time: float,
         more: Dict[str, Any],
     ) -> None:
-        self.spec, self.rival, self.reference, self.inputs = candidate, rival, reference, inputs
+        self.spec, self.reference_spec, self.reference, self.inputs = candidate, reference_spec, reference, inputs
         self.rtol, self.atol, self.allow, self.timeout, self.max_time = (
             rtol,
             atol,
@@ -4052,31 +4199,31 @@ class _Judge:
         self.flags: List[Dict[str, str]] = []
         self.probes: Dict[str, str] = {}
         self.checks, self.inplace, self.views = 0, False, False
-        self.found: List[float] = []  # bits, of each answer to normal inputs
-        self.former: List[Any] = []  # what earlier calls had to give
-        self.decoy: Any = None  # a wrong answer that lies about in the candidate's process
+        self.found: List[float] = []  # estimated mantissa bits of each output for normal inputs
+        self.former: List[Any] = []  # expected outputs of earlier calls
+        self.decoy: Any = None  # a wrong output that is planted in the candidate's process
         self.speed: Dict[str, Any] = {}
         self.remote: Any = None
-        self.gone = False  # its process answers no more
+        self.gone = False  # the candidate's process has ended
         self.device = inputs.device
-        self.turn = _Turn(self.device)
+        self.gpu_lock = _GpuLock(self.device)
         self.more = more
-        self.errors: List[Tuple[float, float]] = []  # of tensors: the candidate's, the reference's
-        self.answers: List[bytes] = []  # digests of what it gave, of what was wrong
-        self.right: List[bytes] = []
+        self.errors: List[Tuple[float, float]] = []  # relative errors of candidate and reference, for tensors
+        self.answers: List[bytes] = []  # digests of wrong outputs
+        self.right: List[bytes] = []  # digests of correct outputs
         self.public = False  # whether the inputs are the public example
-        self.odd = False  # whether they are of an odd kind
-        self.seconds: Dict[str, float] = {}
-        self.claimed: Dict[str, Any] = {}
-        self.staged: Dict[str, Any] = {}  # what is asked of its process for the contest on the GPU
-        self.played: Dict[str, Any] = {}  # what it answered
+        self.odd = False  # whether the inputs are of another kind than normal
+        self.seconds: Dict[str, float] = {}  # by step
+        self.claimed: Dict[str, Any] = {}  # times of do_bench
+        self.request: Dict[str, Any] = {}  # the request for the comparison on the GPU
+        self.response: Dict[str, Any] = {}  # its reply
 
-    # --- words ---
+    # --- flags ---
 
     def flag(self, word: str, evidence: str) -> None:
         name = word.partition(":")[0]
         if name not in self.allow and all(f["word"] != word for f in self.flags):
-            self.flags.append({"word": word, "level": _WORDS[name][0], "evidence": evidence})
+            self.flags.append({"word": word, "level": _FLAGS[name][0], "evidence": evidence})
 
     @property
     def condemned_task(self) -> bool:
@@ -4093,26 +4240,26 @@ class _Judge:
 
         own = _copy(args)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is not finite
+            warnings.simplefilter("ignore")  # about NaN and infinity in the inputs
             want = self.reference(*own)
         want = own if self.inplace else want
         return self._true(args, want) if self.inputs.tensors else want
 
     def _true(self, args: Tuple[Any, ...], want: Any) -> Any:
-        """What is right of tensors: the reference in double, where it takes that."""
+        """The expected tensors: the reference in double precision, or in its own if it does not accept double."""
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
-            known = _with_truth(want, wide if self.inplace else double, self.rtol, self.atol)
+            known = _with_reference(want, wide if self.inplace else double, self.rtol, self.atol)
             if known is not None and self.odd:
                 near = self._shaken(args, 0.0)
                 rough = [None] * len(near) if self.rtol is None else self._shaken(args, self.rtol / 4)
                 for t, other, more in zip(_tensors_of(known), near, rough):
-                    if getattr(t, "_truth", None):
-                        t._truth.shake(other, more)
+                    if getattr(t, "_reference", None):
+                        t._reference.shake(other, more)
         except Exception:
             known = None
-        return _with_truth(want, want, self.rtol, self.atol) if known is None else known
+        return _with_reference(want, want, self.rtol, self.atol) if known is None else known
 
     def _shaken(self, args: Tuple[Any, ...], share: float) -> List[Any]:
         near = _in_double(_copy(args), shaken=share)
@@ -4120,7 +4267,8 @@ class _Judge:
         return _tensors_of(near if self.inplace else double)
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
-        """Over what is allowed, and what is not alike. Near zero the allowed error grows with the inputs."""
+        """The error divided by the tolerance, and a message if types or shapes differ. Near zero, the tolerance grows
+        with the magnitude of the inputs."""
         base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
         scale = 1.0 if self.inputs.tensors else max(1.0, _largest(args))
         try:
@@ -4129,7 +4277,7 @@ class _Judge:
             return math.inf, str(mismatch)
 
     def ask(self, args: Tuple[Any, ...], want: Any, **options: Any) -> Dict[str, Any]:
-        self.turn.make_room()
+        self.gpu_lock.yield_gpu()
         of = want if isinstance(want, (list, tuple)) else [want]
         sizes = [v.nbytes for v in of if hasattr(v, "nbytes")]
         reply = self.remote.ask(
@@ -4139,41 +4287,41 @@ class _Judge:
             try:
                 reply["value"] = _decode(reply["out"])
             except Exception:
-                raise _Gone("FORGED_RESULT", "its output cannot be read") from None
+                raise _ProcessEnded("FORGED_RESULT", "the output that the process sent cannot be decoded") from None
         return reply
 
     def _named(
         self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str
     ) -> Tuple[str, str]:
-        """The word for a wrong output, and the evidence."""
+        """The flag for a wrong output, and the evidence."""
         got = reply["value"]
         if got is None and want is not None:
-            return "NO_WORK", "it returned None"
+            return "NO_WORK", "the function returned None"
         if isinstance(got, _Other):
             return "LAZY", f"the output is a {got.name}"
         if any(isinstance(leaf, _Other) for leaf in _leaves(got)):
-            return "LAZY", "in the output is a " + next(
+            return "LAZY", "the output contains a " + next(
                 leaf.name for leaf in _leaves(got) if isinstance(leaf, _Other)
             )
         if any(self.error(got, v, ())[0] == 0 for v in args if _shape_of(v)) and reply.get("shares"):
             return "INPUT_RETURNED", "the output is an input"
         if self.error(got, self.decoy, ())[0] <= 1:
-            return "SNOOPED", "what it gave is a wrong answer that was left where the judge's frames are"
+            return "SNOOPED", "the output is a wrong result that the judge had planted in its call frames"
         if not self.public and self._same(got, self.former[0]) and self.checks <= 2:
-            return "PRECOMPUTED", "what it gave is the answer to the public example, which it had not seen"
+            return "PRECOMPUTED", "the output is that of the public example, which was not sent yet"
         if any(self._same(got, f) for f in self.former[1 if self.public else 0 :]):
-            return "MEMOIZED", "what it gave is the answer to an earlier call"
+            return "MEMOIZED", "the output is that of an earlier call"
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
-            return "MEMOIZED", "what it gave is what it gave for other inputs, for which it was right"
+            return "MEMOIZED", "the function returned the same output for other inputs, and it was correct there"
         if hashlib.sha256(reply["out"]).digest() in self.answers and _shape_of(got):
-            return "CONSTANT_OUTPUT", "what it gave is what it gave for other inputs"
+            return "CONSTANT_OUTPUT", "the function returned the same output for other inputs"
         if self.inputs.tensors and (name := self._memory_in(got, want)):
             return name
         found = _bits_found(got, want)
         if word in ("WRONG", "SEED_BOUND", "SHAPE_BOUND") and found >= 5 and not _one_sided(got, want):
-            return f"LOW_PRECISION:{self._class(found)}", f"an error of {found:.0f} bits"
+            return f"LOW_PRECISION:{self._class(found)}", f"the error corresponds to {found:.0f} mantissa bits"
         if self.inputs.tensors:
             return word, self._how_many(got, want)
         g, w = _leaves(got), _leaves(want)
@@ -4185,43 +4333,44 @@ class _Judge:
         return word, f"{len(wrong)} of {len(w)} values are wrong"
 
     def _same(self, got: Any, former: Any) -> bool:
-        """Whether it is the answer to another call. What is allowed of answers full of huge numbers says nothing."""
-        known = [w for w in _tensors_of(former) if getattr(w, "_truth", None)]
+        """Whether the output is that of another call. For tensors the relative error decides, because the tolerance of
+        outputs with huge values accepts almost everything."""
+        known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
         if not known or len(mine) != len(_tensors_of(former)):
             return self.error(got, former, ())[0] <= 1
-        pairs = [(g, w) for g, w in zip(mine, _tensors_of(former)) if getattr(w, "_truth", None)]
+        pairs = [(g, w) for g, w in zip(mine, _tensors_of(former)) if getattr(w, "_reference", None)]
         if any(g.shape != w.shape or g.device != w.device for g, w in pairs):
             return False
-        return all(w._truth.error(g) < 0.02 if w._truth.scale else not bool(g.any()) for g, w in pairs)
+        return all(w._reference.error(g) < 0.02 if w._reference.scale else not bool(g.any()) for g, w in pairs)
 
     def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
-        """Whether the output is right a moment later."""
+        """Tests whether the output is correct now, or 0.1 s later. Returns flag and evidence, or empty strings."""
         values = _leaves(reply["value"]) if not self.inputs.tensors else _tensors_of(reply["value"])
         if self.inplace or not values or any(isinstance(v, _Other) for v in values):
             return "", ""
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
             if self.device is None:
-                return "LATE_WRITE", "wrong when it returned, right a moment later"
-            return "SIDE_STREAM", "wrong on the stream it was called on, right when all of the GPU was done"
-        self.turn.make_room(0.1)
+                return "LATE_WRITE", "wrong when the function returned, correct a moment later"
+            return "SIDE_STREAM", "wrong on the caller's stream, correct after the whole GPU was idle"
+        self.gpu_lock.yield_gpu(0.1)
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
-            return "LATE_WRITE", "wrong when it returned, right 0.1 s later"
+            return "LATE_WRITE", "wrong when the function returned, correct 0.1 s later"
         return "", ""
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
-        """Of each tensor of floats: got, its truth, which elements are wrong."""
+        """For each floating-point tensor: the output, its _Reference, and a mask of the wrong elements."""
         pairs = zip(_tensors_of(got), _tensors_of(want))
-        known = [(g, w._truth) for g, w in pairs if getattr(w, "_truth", None) and g.shape == w.shape]
-        return [(g, truth, truth.apart(g) > 1) for g, truth in known]
+        known = [(g, w._reference) for g, w in pairs if getattr(w, "_reference", None) and g.shape == w.shape]
+        return [(g, known_reference, known_reference.apart(g) > 1) for g, known_reference in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
-        """Whether what is wrong is what memory held before, or one number all over."""
+        """Flag and evidence if the wrong elements are poisoned memory, or all the same number; otherwise None."""
         import torch
 
-        for g, truth, wrong in self._wrong_in(got, want):
+        for g, known_reference, wrong in self._wrong_in(got, want):
             if g.dtype.is_complex or not bool(wrong.any()):
                 continue
             raw = g.reshape(-1).contiguous().view(torch.uint8).reshape(-1, g.element_size())
@@ -4229,11 +4378,11 @@ class _Judge:
             left = left.reshape(g.shape)
             n, of = int((left & wrong).sum()), g.numel()
             if n >= 0.99 * of:
-                return "UNINIT_READ", "the output is what memory held before the call"
+                return "UNINIT_READ", "the output holds the memory contents from before the call"
             if n > 1 and n >= int(wrong.sum()) // 2:
-                return "PARTIAL_WRITE", f"{n} of {of} elements are what memory held before the call"
+                return "PARTIAL_WRITE", f"{n} of {of} elements hold the memory contents from before the call"
             first = g.reshape(-1)[0]
-            if of > 4 and bool((g == first).all()) and float(truth.value.reshape(-1).std()) > 0:
+            if of > 4 and bool((g == first).all()) and float(known_reference.value.reshape(-1).std()) > 0:
                 return "CONSTANT_OUTPUT", f"each of {of} elements is {float(first):g}"
             odd = g[wrong]
             if of > odd.numel() > 1 and bool((odd == odd.reshape(-1)[0]).all()):
@@ -4243,10 +4392,10 @@ class _Judge:
     def _how_many(self, got: Any, want: Any) -> str:
         pairs = self._wrong_in(got, want)
         if not pairs:
-            return "it is not equal to what was expected"
+            return "the output is not equal to the expected output"
         n, of = sum(int(w.sum()) for _, _, w in pairs), sum(w.numel() for _, _, w in pairs)
-        worst = max(truth.error(g) for g, truth, _ in pairs)
-        return f"{n} of {of} values are wrong, by {worst:.2g} of their size"
+        worst = max(known_reference.error(g) for g, known_reference, _ in pairs)
+        return f"{n} of {of} values are wrong; the relative error is {worst:.2g}"
 
     @staticmethod
     def _class(bits: float) -> str:
@@ -4262,7 +4411,11 @@ class _Judge:
         remember: bool = True,
         **options: Any,
     ) -> Optional[bool]:
-        """One call, held against the reference. None: the reference has no answer there."""
+        """Makes one call and compares the output with the reference.
+
+        what: name of the probe. word: the flag if the output is wrong. kind, sizes: kinds of data and sizes, if args
+        is None. remember: keep the expected output, to recognise it in later outputs. options: of the request "call".
+        Returns whether the output was correct, or None if the reference itself raised an exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
@@ -4279,32 +4432,32 @@ class _Judge:
         reply = self.ask(args, want, **options)
         if "error" in reply:
             if word in ("SHAPE_BOUND", "LAYOUT_BOUND"):
-                self.probes[what] = f"refused: {reply['error']}"
+                self.probes[what] = f"rejected with an exception: {reply['error']}"
                 return True
             self.flag("CRASHED", f"{what}: {reply['error']}")
             return False
         if not self.inplace and reply["after"] != before:
-            self.flag("INPUT_CHANGED", f"{what}: an input is not what it was before the call")
+            self.flag("INPUT_CHANGED", f"{what}: the call changed an input")
         if reply.get("outside"):
-            self.flag("OUT_OF_BOUNDS", f"{what}: memory beside {reply['outside']} is not what it was")
+            self.flag("OUT_OF_BOUNDS", f"{what}: the call changed memory next to {reply['outside']}")
         if reply.get("seen"):
-            self.flag("LOOKS_AROUND", f"{what}: it asked for {', '.join(reply['seen'])}")
+            self.flag("LOOKS_AROUND", f"{what}: the function accessed {', '.join(reply['seen'])}")
         if reply.get("errors"):
             self.flag("FALLBACK", f"{what}: {reply['errors'][0]}")
-        for truth in [t._truth for t in _tensors_of(want) if getattr(t, "_truth", None)]:
-            truth.overflows, truth.infinite = kind == "huge", kind in ("nan", "inf")
+        for known_reference in [t._reference for t in _tensors_of(want) if getattr(t, "_reference", None)]:
+            known_reference.overflows, known_reference.infinite = kind == "huge", kind in ("nan", "inf")
         worst, mismatch = self.error(reply["value"], want, args)
-        # of odd data two honest ways to compute may be further apart
+        # for unusual data, two correct algorithms may differ by more than the tolerance
         most = 8 if self.inputs.tensors and self.rtol is None and kind not in ("normal", "nan", "inf") else 1
         if isinstance(reply["value"], _Other) or worst > most:
             self._condemn(what, args, want, reply, mismatch, word, options)
             return False
         if reply["shares"] and not self.inplace and not self.views:
-            self.flag("INPUT_RETURNED", f"{what}: the output lies in an input's memory")
+            self.flag("INPUT_RETURNED", f"{what}: the output shares memory with an input")
         if kind == "normal" and word != "LAYOUT_BOUND" and _dtype_of(want) != "int":
             self.found.append(_bits_found(reply["value"], want))
             pairs = zip(_tensors_of(reply["value"]), _tensors_of(want))
-            known = [(w._truth.error(g), w._truth.ratio) for g, w in pairs if getattr(w, "_truth", None)]
+            known = [(w._reference.error(g), w._reference.ratio) for g, w in pairs if getattr(w, "_reference", None)]
             self.errors += known[:1]
         if remember:
             self.former.append(want)
@@ -4331,27 +4484,28 @@ class _Judge:
         if name in (word, "CONSTANT_OUTPUT") and "overwrite" not in options:
             again = self.ask(args, want, **options)
             if "error" not in again and self.error(again["value"], want, args)[0] <= 1:
-                name, evidence = "FLAKY", "wrong, and right when it was asked again"
+                name, evidence = "FLAKY", "wrong in one call, correct in the next call with the same inputs"
             elif (
                 word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND")
                 and not self._still_right()
             ):
-                name, evidence = "PHASE_DEPENDENT", "the public example, right before, is now wrong"
+                name, evidence = "PHASE_DEPENDENT", "the public example was correct before, and is wrong now"
         self.flag(name, f"{what}: {evidence}")
 
     def _out_of_order(self, args: Any, want: Any, options: Dict[str, Any]) -> Tuple[str, str]:
-        """SIDE_STREAM of what is right as soon as the GPU is waited for before and after."""
+        """Returns SIDE_STREAM if the output is correct with a synchronisation before and after the call, but wrong if
+        the inputs are written late on the caller's stream."""
         if self.device is None or "overwrite" in options or not self.checks > 0:
             return "", ""
         others = {k: v for k, v in options.items() if k != "late"}
         right = []
-        for how in ({"settled": True}, {"late": True}):
+        for how in ({"synchronized": True}, {"late": True}):
             if how.get("late") and options.get("layout"):
                 return "", ""
             again = self.ask(args, want, **{**others, **how})
             right.append("error" not in again and self.error(again["value"], want, args)[0] <= 1)
         if right == [True, False]:
-            return "SIDE_STREAM", "right if the GPU is waited for before and after, wrong in the order of the stream"
+            return "SIDE_STREAM", "correct with a synchronisation before and after the call, wrong in stream order"
         return "", ""
 
     def _still_right(self) -> bool:
@@ -4362,14 +4516,14 @@ class _Judge:
     # --- the steps ---
 
     def admit(self) -> None:
-        """Whether the task can tell right from wrong."""
+        """Tests whether the task can tell correct outputs from wrong ones."""
         examples = self.inputs.examples
         own = _copy(examples)
         output = self.reference(*own)
         self.inplace, self.views = output is None, _shares(output, own)
         want, again = self.expected(examples), self.expected(examples)
         if self.error(want, again, examples)[0] > 1:
-            self.flag("INVALID_TASK", "the reference gives different answers to the same inputs")
+            self.flag("INVALID_TASK", "the reference gives different outputs for the same inputs")
         fresh = self.inputs.fresh()
         want_fresh = self.expected(fresh)
         if (
@@ -4377,9 +4531,9 @@ class _Judge:
             and _dtype_of(want_fresh) != "int"
             and self.error(_zeros_like(want_fresh), want_fresh, fresh)[0] <= 1
         ):
-            self.flag("INVALID_TASK", "an output of zeros passes")
+            self.flag("INVALID_TASK", "an output of zeros passes the check")
         self.decoy = _copy(want_fresh)
-        self.former = [want]  # not yet sent to the candidate: who gives it had it before
+        self.former = [want]  # these inputs were not sent yet: a candidate that returns this output had it before
         self.probes["task"] = "ran"
 
     def correctness(self) -> None:
@@ -4389,7 +4543,7 @@ class _Judge:
         self.public = False
         if not good and right_there and {f["word"] for f in self.flags} <= {"WRONG"}:
             self.flags = [f for f in self.flags if f["word"] != "WRONG"]
-            self.flag("SEED_BOUND", "right for the public example, wrong for fresh inputs of its sizes")
+            self.flag("SEED_BOUND", "correct for the public example, wrong for other inputs of the same sizes")
         if self.condemned:
             return
         self.precision()
@@ -4403,7 +4557,7 @@ class _Judge:
             for layout in ("strided", "misaligned"):
                 self.check(f"layout: {layout}", word="LAYOUT_BOUND", layout=layout)
         else:
-            self.probes["layout"] = "skipped: no arrays"
+            self.probes["layout"] = "skipped: the inputs are not arrays"
 
     def kinds_and_sizes(self) -> None:
         for kind in _KINDS + (("huge",) if self.inputs.tensors else ()):
@@ -4413,17 +4567,17 @@ class _Judge:
             self.check(f"data: one {kind}", word="NAN_PASS", kind=kind, remember=False)
         for sizes in list(_NEXT_SIZE)[1:] + [_AT_RANDOM]:
             if self.inputs.tensors and self.inputs.points and sizes in _SHRINK:
-                self.probes[f"sizes: {sizes}"] = "skipped: whole numbers may point into what would shrink"
+                self.probes[f"sizes: {sizes}"] = "skipped: integer inputs may be indices into arrays that would shrink"
                 continue
             self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
-        for kind in _KINDS:  # sizes anew each time: who knows a few of them knows none of these
+        for kind in _KINDS:  # random sizes each time, which no list of special cases can cover
             self.check(f"sizes: {_AT_RANDOM}, {kind}", word="SHAPE_BOUND", kind=kind, sizes=_AT_RANDOM)
 
     def memory(self) -> None:
-        """Results that are remembered, outputs that are not the caller's, work that goes on."""
+        """Tests for remembered results, outputs that later calls change, and work that goes on after the call."""
         args = self.inputs.fresh()
         self.check("before a change", args)
-        for _ in range(3):  # one element of what it knows already
+        for _ in range(3):  # changes one element of inputs that the candidate has seen
             args = _copy(args)
             edit = self.inputs.edit(7.0, self.inputs.places_of(args))
             if edit:
@@ -4438,21 +4592,21 @@ class _Judge:
         want = self.expected(x)
         first = self.ask(x, want, poison=math.nan)
         if not self.inplace and "out" in first:
-            self.turn.make_room(0.03)
+            self.gpu_lock.yield_gpu(0.03)
             self.probes["outputs later"] = "ran"
             if self.remote.ask("again", which=0)["out"] != first["out"]:
-                self.flag("LATE_WRITE", "an output changed 30 ms after the function had returned")
+                self.flag("LATE_WRITE", "an output changed within 30 ms after the function had returned")
             other = self.inputs.fresh()
             self.ask(other, self.expected(other))
             if self.remote.ask("again", which=1)["out"] != first["out"]:
                 self.flag(
-                    "OUTPUT_ALIASED", "an output changed when the function was called with other inputs"
+                    "OUTPUT_ALIASED", "an output changed in a later call with other inputs"
                 )
         answers = [self.ask(x, want, poison=p) for p in (math.nan, 1e30, math.nan, 1e30, math.nan, 1e30)]
         self.probes["repeats and poison"] = "ran"
         bad = [i for i, a in enumerate(answers) if "error" in a or self.error(a["value"], want, x)[0] > 1]
         if bad and all(i % 2 for i in bad) and len(bad) == 3:
-            self.flag("UNINIT_READ", "wrong where freed memory held 1e30")
+            self.flag("UNINIT_READ", "wrong if freed memory holds 1e30")
         elif bad:
             self.flag(
                 "FLAKY" if len(bad) < 6 else "PHASE_DEPENDENT",
@@ -4464,7 +4618,7 @@ class _Judge:
     def started(self) -> None:
         self.remote = self._process(self.spec)
         self.replaced()
-        if self.inputs.tensors:  # the first call may compile: nobody else waits for it
+        if self.inputs.tensors:  # the first call may compile, so it runs without the GPU lock
             args = self.inputs.fresh()
             self.former.append(self.expected(args))
             reply = self.remote.ask("call", args=args, inplace=self.inplace)
@@ -4473,7 +4627,7 @@ class _Judge:
 
     @property
     def modules(self) -> List[str]:
-        """What its process has imported before the candidate is."""
+        """Modules that the candidate's process imports before the candidate."""
         import importlib.util
 
         triton = self.device is not None and importlib.util.find_spec("triton")
@@ -4487,29 +4641,29 @@ class _Judge:
             modules,
             self.timeout,
             modules if "torch" in modules else (),
-            self.turn,
+            self.gpu_lock,
             library=library,
             gpu=self.device,
         )
 
     def replaced(self) -> None:
-        """What is no longer what it was when its process began."""
-        facts = self.remote.ask("facts")
+        """Flags functions, modules and settings that have changed since the candidate's process began."""
+        changes = self.remote.ask("report_changes")
         self.probes["replaced functions"] = "ran"
-        changed = facts.get("changed", [])
+        changed = changes.get("changed", [])
         clocks = [n for n in changed if n.startswith(_CLOCKS)]
         others = [n for n in changed if n not in clocks]
         if clocks:
             self.flag("TIMER_PATCHED", "replaced: " + ", ".join(clocks[:5]))
         if others:
             self.flag("CHECK_PATCHED", "replaced: " + ", ".join(others[:5]))
-        if facts.get("shadowed"):
-            self.flag("MODULE_SHADOW", "replaced: " + ", ".join(facts["shadowed"]))
-        if facts.get("settings"):
-            self.flag("GLOBAL_STATE", "changed: " + ", ".join(facts["settings"]))
+        if changes.get("shadowed"):
+            self.flag("MODULE_SHADOW", "replaced: " + ", ".join(changes["shadowed"]))
+        if changes.get("settings"):
+            self.flag("GLOBAL_STATE", "changed: " + ", ".join(changes["settings"]))
 
     def quiet(self) -> None:
-        """What its process did besides, and goes on to do."""
+        """Flags other effects of the candidate: replaced functions, running threads, and files."""
         self.replaced()
         x = self.inputs.fresh()
         self.ask(x, self.expected(x))
@@ -4522,17 +4676,17 @@ class _Judge:
         looks = idle = 0
         while (
             idle < 5 and looks < 100
-        ):  # threads of libraries stay awake for a while, in case that they are called
-            self.turn.make_room(0.01)
+        ):  # threads of libraries keep spinning for a while after a call
+            self.gpu_lock.yield_gpu(0.01)
             looks, idle = looks + 1, 0 if self.remote.busy() else idle + 1
         if idle < 5:
-            self.flag("THREAD", "its threads were still at work 1 s after a call")
+            self.flag("THREAD", "threads of the candidate's process were still running 1 s after a call")
         if self.remote.children():
-            self.flag("THREAD", "it left processes running")
+            self.flag("THREAD", "the candidate left child processes running")
 
     @property
     def bits(self) -> float:
-        """By the median: sums that come to lie near zero have few bits by themselves."""
+        """Median of the estimated mantissa bits. A median, because a sum close to zero has few correct bits."""
         return sorted(self.found)[len(self.found) // 2] if self.found else math.inf
 
     def precision(self) -> None:
@@ -4542,17 +4696,18 @@ class _Judge:
             _dtype_of(self.expected(self.inputs.examples)), 0
         )
         if self.bits < asked * 0.62:
-            self.flag(f"LOW_PRECISION:{self._class(self.bits)}", f"{self.bits:.0f} bits found, {asked} asked")
+            evidence = f"the error corresponds to {self.bits:.0f} mantissa bits; the element type has {asked}"
+            self.flag(f"LOW_PRECISION:{self._class(self.bits)}", evidence)
         if asked in (8, 11) and self.errors:
             mine, theirs = (sorted(of)[len(of) // 2] for of in zip(*self.errors))
             if mine > 3 * theirs and mine > 2.0**-asked:
-                evidence = f"{mine:.2g} off the answer in double, the reference {theirs:.2g}"
+                evidence = f"relative to double precision, the error is {mine:.2g}, that of the reference {theirs:.2g}"
                 self.flag("LOW_PRECISION:accumulator", evidence)
 
-    # --- speed on a GPU: by the engine in the candidate's process, held against this one's clock ---
+    # --- speed on a GPU: measured by the engine in the candidate's process, verified with the judge's clock ---
 
     def ready(self) -> None:
-        """What takes its time once, before anybody has to be alone on the GPU."""
+        """Does slow preparations, such as compiling the reference, before the exclusive GPU lock is needed."""
         if self.device is None:
             return
         self.replaced()
@@ -4560,32 +4715,32 @@ class _Judge:
             return
         compiled = bool(self.more.get("compiled", True))
         args = self.inputs.fresh()
-        reply = self.remote.ask("ready", rival=self.rival, compiled=compiled, args=args)
+        reply = self.remote.ask("ready", reference_spec=self.reference_spec, compiled=compiled, args=args)
         if "error" in reply:
-            raise Error(f"judge: the reference cannot be loaded beside the candidate: {reply['error']}")
+            raise Error(f"judge: the reference cannot be imported into the candidate's process: {reply['error']}")
         if reply["changed"]:
             self.flag("CHECK_PATCHED", "replaced: " + ", ".join(reply["changed"][:5]))
         if reply["said"]:
             self.probes["compiled reference"] = "skipped: " + reply["said"]
-        self.remote.ask("draw_from", well=self.inputs.well)
-        made = self.inputs.well["sets"]
-        self.staged = self._stage_of(_copy(made[0]) if made else args)
+        self.remote.ask("set_pool", pool=self.inputs.pool)
+        made = self.inputs.pool["sets"]
+        self.request = self._request_of(_copy(made[0]) if made else args)
 
-    def stage(self) -> None:
-        self.played = self.remote.ask("stage", **self.staged)
-        if "error" in self.played:
-            raise _Gone("CRASHED", f"on the stage: {self.played['error']}")
+    def measure(self) -> None:
+        self.response = self.remote.ask("measure", **self.request)
+        if "error" in self.response:
+            raise _ProcessEnded("CRASHED", f"while it was timed: {self.response['error']}")
 
     def timed(self) -> None:
-        self.staged["well"] = self.inputs.well
-        self._look_at_timed(self.staged, self.played)
-        self._note_stage(self.played["records"])
+        self.request["pool"] = self.inputs.pool
+        self._check_timed_outputs(self.request, self.response)
+        self._note_records(self.response["records"])
 
-    def _stage_of(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
+    def _request_of(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
         size = sum(t.nbytes for t in _tensors_of(args) + _tensors_of(self.expected(args)))
         draw = self.inputs.edits.randrange
         keep = [draw(2, 8), draw(8, 32), draw(32, 128), draw(128, 512)] if size < 1 << 28 else [draw(2, 64)]
-        # copies within the GPU are PyTorch's usual way
+        # "transfer" is always allowed, because PyTorch often copies within the GPU
         may = {"SYNC_INSIDE": "sync", "TRANSFER": "sync", "ALLOC_INSIDE": "alloc"}
         return {
             "args": args,
@@ -4602,15 +4757,15 @@ class _Judge:
             "expect": sorted({"transfer"} | {may[w] for w in self.allow if w in may}),
         }
 
-    def _look_at_timed(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
-        """What it gave while it was timed, and in the last call of all."""
+    def _check_timed_outputs(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
+        """Checks the outputs that were kept while the candidate was timed, and its last output."""
         try:
             outputs = _decode(reply["out"])
         except Exception:
-            raise _Gone("FORGED_RESULT", "its outputs cannot be read") from None
+            raise _ProcessEnded("FORGED_RESULT", "the outputs that the process sent cannot be decoded") from None
         wrong, looked = [], 0
         for count, got in zip(reply["counts"], outputs):
-            args = _Arm.inputs_at(count, m)
+            args = _TimedFunction.inputs_at(count, m)
             want = self.expected(args)
             worst, mismatch = self.error(got, want, args)
             looked += 1
@@ -4619,33 +4774,33 @@ class _Judge:
         self.checks += looked
         self.probes["timed outputs"] = f"ran: {looked}"
         if wrong:
-            self.flag("PHASE_DEPENDENT", f"{len(wrong)} of {looked} timed outputs: {wrong[0]}")
+            self.flag("PHASE_DEPENDENT", f"{len(wrong)} of {looked} timed outputs are wrong: {wrong[0]}")
 
-    def _note_stage(self, records: Dict[str, Dict[str, Any]]) -> None:
+    def _note_records(self, records: Dict[str, Dict[str, Any]]) -> None:
         mine, theirs = records["candidate beside reference"], records["reference beside reference"]
         compiled = records.get("compiled beside compiled", {})
         beside = records.get("candidate beside compiled", {})
         for record in (mine, beside):
             said, words = str(record.get("message") or ""), record.get("flags") or ()
-            named = [w for w in words if w in _WORDS and w != "NO_WORK"]
-            if "captur" in said.lower() and not named:  # what PyTorch raises of calls that the audit would name
+            named = [w for w in words if w in _FLAGS and w != "NO_WORK"]
+            if "captur" in said.lower() and not named:  # PyTorch's exception for a call that cannot be captured
                 self.flag("TRANSFER" if "copy" in said.lower() else "SYNC_INSIDE", said)
                 continue
             own = [w for w in words if w not in (theirs.get("flags") or ())]
             for word in own:
-                if word in _WORDS:
-                    self.flag(word, said or "on the stage")
+                if word in _FLAGS:
+                    self.flag(word, said or "while it was timed")
                 elif word in _RAISED and not named:
-                    self.flag("CRASHED", f"on the stage: {said or word}")
+                    self.flag("CRASHED", f"while it was timed: {said or word}")
         if mine.get("time_ms") is None or theirs.get("time_ms") is None:
             who = "candidate" if mine.get("time_ms") is None else "reference"
             of = mine if mine.get("time_ms") is None else theirs
-            self.flag("NO_TIME", f"of the {who}: {of.get('status')} {of.get('flags')} {of.get('message')}")
+            self.flag("NO_TIME", f"{who}: {of.get('status')} {of.get('flags')} {of.get('message')}")
         keys = ("time_ms", "time_ms_ci_low", "time_ms_ci_high", "speedup", "speedup_low", "speedup_high")
         keys += ("noise_floor", "samples", "gpu", "cpu", "throughput_gbps", "gflops", "gpu_efficiency", "roof")
         self.speed = {k: mine.get(k) for k in keys}
         self.speed.update(
-            contest=mine.get("verdict"),
+            comparison=mine.get("verdict"),
             reference_ms=theirs.get("time_ms"),
             compiled_ms=compiled.get("time_ms"),
             speedup_compiled=beside.get("speedup"),
@@ -4655,9 +4810,9 @@ class _Judge:
         )
 
     def clock(self) -> None:
-        """What a call takes by this process's clock: from times of n and of 3 n calls. How much of that passes before
-        the GPU is waited for says whether the GPU or the host is what takes so long. Others may have the GPU for a
-        while: a time that does not fit is taken again, over a second and more."""
+        """Verifies the time of a call with the judge's clock, from the times of n and of 3 n calls. The share that
+        passes before the last call is submitted shows whether the host or the GPU limits the speed. Other programs may
+        use the GPU for a while, so that a mismatch is measured again, up to eight times in more than a second."""
         import time
 
         claimed = self.speed.get("time_ms")
@@ -4667,7 +4822,7 @@ class _Judge:
         outer = issue = math.inf
         for i in range(8):
             time.sleep(0.05 * i)
-            outer, issue = min((outer, issue), self._slopes(self.staged["args"], n))
+            outer, issue = min((outer, issue), self._slopes(self.request["args"], n))
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break
         self.speed.update(outer_ms=outer, issue_ms=issue)
@@ -4675,17 +4830,19 @@ class _Judge:
         if outer > 1.5 * claimed + 0.005:
             if issue > 0.7 * outer:
                 self.probes["the judge's own clock"] = "ran: the host takes longer than the GPU"
-                said = f"{_show_time(claimed)} in its process, of {_show_time(outer)} a call the host takes "
-                self.flag("CLOCK_UNCHECKED", said + _show_time(issue))
+                said = f"a call takes {_show_time(outer)} by the judge's clock, of which the host takes "
+                said += f"{_show_time(issue)}; the candidate's process measured {_show_time(claimed)}"
+                self.flag("CLOCK_UNCHECKED", said)
             else:
-                self.flag("CLOCK_MISMATCH", f"{_show_time(outer)} a call, in its process {_show_time(claimed)}")
+                said = f"a call takes {_show_time(outer)} by the judge's clock; "
+                self.flag("CLOCK_MISMATCH", f"{said}the candidate's process measured {_show_time(claimed)}")
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
-        """ms a call, and how much of it passes before all are submitted: of the shortest runs, since others may use
-        the processors, too."""
+        """Milliseconds per call, and the part of them that passes until all calls are submitted. Takes the shortest of
+        several runs, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
-        each = max(1, min(3 * n, (1 << 27) // max(1, size)))  # no more than 128 MiB, and as much for copies
+        each = max(1, min(3 * n, (1 << 27) // max(1, size)))  # at most 128 MiB, and as much again for copies
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):
             low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # the first may compile, or allocate
@@ -4694,8 +4851,8 @@ class _Judge:
         return outer, outer * low[1][1] / low[1][0]
 
     def _seconds(self, calls: int, each: int) -> Tuple[float, float]:
-        """Of so many calls, with each of so many inputs in turn, whose contents are new: until the GPU has done them,
-        and until they were submitted."""
+        """Seconds of that many calls, which use each inputs with new contents in rotation: until the GPU has finished,
+        and until the calls were submitted."""
         import time as clock
 
         draws = self.inputs.draws(each)
@@ -4705,69 +4862,73 @@ class _Judge:
         begin = clock.perf_counter()
         self.remote.go(wait=False, keep=False)
         submitted = clock.perf_counter()
-        self.remote.ask("settled")
+        self.remote.ask("synchronized")
         return clock.perf_counter() - begin, submitted - begin
 
     def baseline(self) -> None:
-        """The reference's time in this process, where the candidate never was."""
-        m, there = self.staged, self.speed.get("reference_ms")
+        """Compares the reference's time in the candidate's process with its time in this process, which never ran a
+        candidate."""
+        m, there = self.request, self.speed.get("reference_ms")
         if there is None:
             return
-        key = (str(self.rival), str([(v.shape, v.dtype) for v in _tensors_of(m["args"])]), "alone")
+        key = (str(self.reference_spec), str([(v.shape, v.dtype) for v in _tensors_of(m["args"])]), "alone")
         here, said = _claimed.get(key), ""
         if here is None:
             options: Dict[str, Any] = {**m, "max_time": min(0.2, self.max_time)}
-            (record,) = _contest_of_arms({"reference": _Arm(self.reference, m, ())}, options)
+            (record,) = _measure_functions({"reference": _TimedFunction(self.reference, m, ())}, options)
             here, said = record.time_ms, f"skipped: {record.flags} {record.message}"
             _claimed[key] = here
         self.probes["the reference elsewhere"] = "ran" if here else said
         if here and there > 1.3 * here + 0.002:
-            self.flag("BASELINE_SLOWED", f"{_show_time(there)} in its process, {_show_time(here)} elsewhere")
+            said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} elsewhere"
+            self.flag("BASELINE_SLOWED", said)
 
     def claims(self) -> None:
-        """What triton.testing.do_bench reads of both: of the candidate in its process, which is believed."""
+        """Measures both functions with triton.testing.do_bench. The time of the candidate comes from its own process
+        and is not verified."""
         if self.gone:
-            self.probes["do_bench_ms"] = "skipped: its process has ended"
+            self.probes["do_bench_ms"] = "skipped: the candidate's process has ended"
             return
         examples = self.inputs.examples
-        with self.turn.alone():
+        with self.gpu_lock.exclusive():
             reply = self.remote.ask("claim", args=_copy(examples))
-            known = str(self.rival), str([_shape_of(v) for v in examples])
+            known = str(self.reference_spec), str([_shape_of(v) for v in examples])
             if known not in _claimed and "error" not in reply:
-                _claimed[known] = _claim_of(self.reference, _copy(examples))
+                _claimed[known] = _do_bench_ms(self.reference, _copy(examples))
         self.claimed.update(do_bench_ms=reply.get("ms"), do_bench_reference_ms=_claimed.get(known))
         self.probes["do_bench_ms"] = "skipped: " + reply["error"] if "error" in reply else "ran"
 
-    # --- speed of host work: both in processes of their own, timed from here ---
+    # --- speed of work on the host: both functions run in their own processes, and this process times them ---
 
     def race(self) -> None:
-        rival = self._process(self.rival)
+        reference = self._process(self.reference_spec)
         try:
-            for remote in (self.remote, rival):
-                remote.ask("draw_from", well=self.inputs.well)
-            batch, empty = self._batch((self.remote, rival), 0.002)
+            for remote in (self.remote, reference):
+                remote.ask("set_pool", pool=self.inputs.pool)
+            batch, empty = self._batch((self.remote, reference), 0.002)
             sides = {
-                "reference": _Side(self, rival, batch, False),
-                "candidate": _Side(self, self.remote, batch, True),
+                "reference": _TimedSide(self, reference, batch, False),
+                "candidate": _TimedSide(self, self.remote, batch, True),
             }
             interrupts = _Interrupts()
             jobs = {name: _Job(interrupts, side.go, side.prepare, []) for name, side in sides.items()}
-            records = _contest(
+            records = _measure(
                 jobs, interrupts, name="judge", host=True, precision=0.01, max_time=self.max_time
             )
         finally:
-            rival.close()
+            reference.close()
         for record in records:
-            if isinstance(record.exception, _Gone):
+            if isinstance(record.exception, _ProcessEnded):
                 raise record.exception
         self.probes["timed outputs"] = "ran"
         wrong = sides["candidate"].wrong
         if wrong:
-            self.flag("PHASE_DEPENDENT", f"{len(wrong)} timed outputs: {wrong[0]}")
+            self.flag("PHASE_DEPENDENT", f"{len(wrong)} timed outputs are wrong: {wrong[0]}")
         self._note_speed(records, len(batch), empty)
 
     def _batch(self, remotes: Sequence["_Remote"], target: float) -> Tuple[List[Any], float]:
-        """Inputs of as many calls as one timing holds together, and seconds that asking for none takes."""
+        """The inputs of one timed batch of calls, and the seconds that an empty batch takes. remotes: processes that
+        must all reach target seconds per batch."""
         empty = sorted(_timed(remotes[0], []) for _ in range(15))[7]
         batch = [self.inputs.fresh()]
         most = max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
@@ -4779,7 +4940,7 @@ class _Judge:
         reference, candidate = records
         if reference.time_ms is None or candidate.time_ms is None:
             raise Error(
-                f"judge: no time of the {'reference' if reference.time_ms is None else 'candidate'}: "
+                f"judge: the {'reference' if reference.time_ms is None else 'candidate'} has no time: "
                 f"{reference!r}; {candidate!r}"
             )
         each = lambda v: None if v is None else v / n
@@ -4792,7 +4953,7 @@ class _Judge:
             "speedup_low": candidate.speedup_low,
             "speedup_high": candidate.speedup_high,
             "noise_floor": candidate.noise_floor,
-            "contest": candidate.verdict,
+            "comparison": candidate.verdict,
             "calls_per_sample": n,
             "samples": candidate.samples,
             "own_ms": empty * 1e3 / n,
@@ -4801,13 +4962,13 @@ class _Judge:
         }
         shorter = min(reference.time_ms, candidate.time_ms)
         if empty * 1e3 > 0.05 * shorter:
-            self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)}")
+            self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Whether inputs that it has just seen are faster than fresh ones: results are kept. A machine that is
-        busy or half asleep is slow now and then, so that has to show in both orders, and at two looks."""
+        """Tests whether the candidate is faster with inputs that it has just seen, because it keeps results. The times
+        of a busy machine vary, so that the difference must show in both orders, and in two measurements."""
         n = self.speed.get("calls_per_sample") or 1
-        if self.device is not None:  # enough for 1 ms, by whoever takes longer, and for no more than 256 MiB
+        if self.device is not None:  # enough calls for 1 ms, but inputs of at most 256 MiB
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
             n = min(n, (1 << 27) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
         n = min(n, 64)
@@ -4815,32 +4976,34 @@ class _Judge:
             self._keep_fresh(which, n)
         share = self._share_when_seen(n)
         if share is None:
-            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to tell"
+            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to compare"
             return
         self.probes["repeats against fresh inputs"] = "ran"
         if share < 1:
             share = self._share_when_seen(n) or 1
         if share < 1:
-            self.flag("MEMOIZED", f"inputs that it has seen take {share:.2g} of the time of fresh ones")
+            self.flag("MEMOIZED", f"repeated inputs take {share:.2g} of the time of fresh inputs")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        """Where contents can be drawn one is sent: each call's inputs become others there."""
+        """Makes the candidate's process keep inputs of n calls. If contents can be drawn, one set is sent and copied
+        there; otherwise n sets are sent."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _drawn(self, n: int) -> List[Any]:
-        """Inputs of which nothing was ever seen: what a task made and takes in turn is not among them."""
+        """Draws for inputs that the candidate has never seen. Empty for a task that makes its own inputs, because its
+        few sets are used in rotation."""
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """The share of the time of fresh inputs that the same inputs take when they come again; 1 where the two
-        are not apart, None where they are too short. Its process keeps two batches of n, whose contents change there:
-        they are too much to be sent each time."""
+        """The time of repeated inputs divided by the time of fresh inputs. 1 if the two do not differ clearly, None if
+        the calls are too short. The candidate's process keeps two batches of n inputs and changes their contents
+        itself, because sending them each time would take too long."""
         nothing: List[float] = []
-        times: Tuple[List[Tuple[float, float]], ...] = ([], [])  # fresh and again: again first, fresh first
+        times: Tuple[List[Tuple[float, float]], ...] = ([], [])  # (fresh, repeated), in the two orders
 
         def timed(which: int) -> float:
-            nothing.append(_timed(self.remote))  # and wakes it, so that all begin alike
+            nothing.append(_timed(self.remote))  # also wakes the process, so that all timings begin in the same state
             return _timed(self.remote, which=which)
 
         for i in range(14):
@@ -4875,16 +5038,16 @@ class _Judge:
             self.check("after the timing, other sizes", word="SHAPE_BOUND", sizes=_AT_RANDOM)
 
     def run(self) -> None:
-        if "torch" in self.modules:  # meanwhile it may import them
-            _Nursery.of(tuple(self.modules))
+        if "torch" in self.modules:  # starts the fork server now, so that it imports the modules meanwhile
+            _ForkServer.of(tuple(self.modules))
         try:
-            with self.turn.beside_others():
+            with self.gpu_lock.shared():
                 self.steps(self.admit)
             if not self.condemned:
                 self.judged()
             if self.device is not None and self.more.get("do_bench") and not self.condemned_task:
                 self.steps(self.claims, always=True)
-        except _Gone as gone:
+        except _ProcessEnded as gone:
             self.probes["do_bench_ms"] = f"skipped: {gone.word}: {gone}"
         finally:
             if self.remote:
@@ -4893,45 +5056,46 @@ class _Judge:
     def judged(self) -> None:
         try:
             self.steps(self.started, self.threads)
-            with self.turn.beside_others():
+            with self.gpu_lock.shared():
                 self.steps(self.correctness, self.memory, self.precision, self.threads)
             self.steps(self.ready)
             self.compete()
-            with self.turn.beside_others():
+            with self.gpu_lock.shared():
                 self.steps(self.after)
                 self.quiet()
-        except _Gone as gone:
+        except _ProcessEnded as gone:
             self.gone = True
             self.flag(gone.word, str(gone))
 
     def compete(self) -> None:
-        """Alone on the GPU for no longer than times are taken."""
+        """Times the two functions. The GPU lock is exclusive only during the measurements."""
         if self.device is not None and not self.condemned:
-            with self.turn.alone():
-                self.steps(self.stage)
-            with self.turn.beside_others():
+            with self.gpu_lock.exclusive():
+                self.steps(self.measure)
+            with self.gpu_lock.shared():
                 self.steps(self.timed)
         if not self.condemned:
-            with self.turn.alone():
+            with self.gpu_lock.exclusive():
                 self.steps(*([self.race] if self.device is None else [self.clock, self.baseline]), self.repeats)
 
     def steps(self, *of: Callable[[], None], always: bool = False) -> None:
-        """Until it is condemned. The seconds of each are without those in which others had the GPU."""
+        """Runs steps until one finds the candidate or the task invalid; always: runs all. Notes the seconds of each
+        step, without the time spent waiting for the GPU lock."""
         import time as clock
 
         for step in of:
             if always or not self.condemned:
-                began, waited, name = clock.perf_counter(), self.turn.waited, step.__name__
+                began, waited, name = clock.perf_counter(), self.gpu_lock.waited, step.__name__
                 try:
                     step()
                 finally:
-                    took = clock.perf_counter() - began - (self.turn.waited - waited)
+                    took = clock.perf_counter() - began - (self.gpu_lock.waited - waited)
                     self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
 
     def verdict(self) -> Verdict:
         levels = [f["level"] for f in self.flags]
         word = next((w for w in _FAILS if w in levels), None)
-        v = Verdict(schema=1, verdict=word or self.speed.get("contest") or "UNRESOLVED", flags=self.flags)
+        v = Verdict(schema=1, verdict=word or self.speed.get("comparison") or "UNRESOLVED", flags=self.flags)
         for key in (
             "speedup",
             "speedup_low",
@@ -4957,7 +5121,7 @@ class _Judge:
             "outer_ms",
             "issue_ms",
         ):
-            v[key] = None if word else self.speed.get(key)  # who is not right has no speed
+            v[key] = None if word else self.speed.get(key)  # a wrong or rejected candidate has no speed
         bits = None if self.bits == math.inf else round(self.bits, 1)
         middle = lambda i: sorted(e[i] for e in self.errors)[len(self.errors) // 2] if self.errors else None
         v.update(
@@ -4968,10 +5132,10 @@ class _Judge:
             bits_found=bits,
             checks=self.checks,
             probes=self.probes,
-            seconds={**self.seconds, "waited": round(self.turn.waited, 3)},
+            seconds={**self.seconds, "waited": round(self.gpu_lock.waited, 3)},
             seed=self.inputs.seed,
             candidate=self.spec,
-            reference=self.rival,
+            reference=self.reference_spec,
             kbench_version=__version__,
             python=sys.version.split()[0],
         )
@@ -4994,48 +5158,58 @@ def judge(
     compiled: bool = True,
     do_bench: bool = False,
 ) -> Verdict:
-    """Checks a function of doubtful origin for the known ways to look fast, and times it against a trusted reference.
+    """Tests a submitted function for known ways to appear fast, and times it against a trusted reference. Returns a
+    Verdict.
 
-    This is no security boundary: code that attacks the judge's own processes can still deceive it. Run a hostile
+    This is not a security boundary: code that attacks the judge's processes can still deceive it. Run a hostile
     candidate in a container or a virtual machine, and read its source before you believe a speed.
 
-    candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one
-        does not.
-    reference: a function at the top of a module: called here for what is right, and in a process of its own
-        for time.
-    inputs: a tuple of example arguments (arrays, lists of numbers, numbers): fresh random ones like them are
-        made, of other kinds and sizes too; or a function of a random.Random that gives such a tuple, and is
-        then asked for each call. Who returns None is judged by what it leaves in its arguments.
-    rtol, atol: as in compare. seed: secret and fresh unless given. allow: words that this task permits.
-    timeout: seconds for an answer. max_time: seconds of samples.
+    candidate: "file.py:name", or a function at the top level of a module. A separate process imports it.
+    reference: a function at the top level of a module. This process calls it for the expected outputs, and another
+        process for its time.
+    inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs like them,
+        also of other kinds and sizes. Or a function of a random.Random that returns such a tuple; it is called for
+        each call. If the reference returns None, the contents of its arguments are the output.
+    rtol, atol: as in kbench.compare.
+    seed: seed of the inputs; by default random and secret.
+    allow: names of flags that this task permits.
+    timeout: seconds to wait for a reply of the candidate's process.
+    max_time: seconds of sampling.
+    bytes, flops: work of one call on a GPU, for the comparison with the measured peak. bytes defaults to the size of
+        all inputs and outputs. Pass it if a call need not read all of them.
+    compiled: on a GPU, also compare with the reference under torch.compile.
+    do_bench: on a GPU, also report the times of triton.testing.do_bench.
 
-    Inputs that are tensors on a GPU make it GPU work: the reference, what torch.compile makes of it (unless
-    compiled=False) and the candidate are timed on one stage, as compare does; bytes and flops of a call are for
-    the roof (bytes by default those of all inputs and outputs: say it where not all of them need be read). What is
-    right is the reference in double, where it takes that. do_bench=True: what triton.testing.do_bench reads stands
-    beside. Judges on one GPU take turns.
+    If the inputs are tensors on a GPU, the candidate, the reference and the compiled reference run in interleaved
+    rounds on the same buffers, as in kbench.compare. The expected output is that of the reference in double precision,
+    if the reference accepts double. A lock keeps two judges from timing on one GPU at the same time.
 
-    Keys of the verdict: verdict; flags (word, level, evidence); speedup, speedup_low, speedup_high (against the
-    reference), noise_floor, time_ms, time_ms_ci_low, time_ms_ci_high, reference_ms, own_ms, calls_per_sample,
-    samples, cpu, gpu; of GPU work also compiled_ms, speedup_compiled (_low, _high), throughput_gbps, gflops,
-    gpu_efficiency (percent of the roof), roof, outer_ms and issue_ms (a call by this process's clock, and what of
-    it the host takes), do_bench_ms, do_bench_reference_ms; bits_found; of tensors error and reference_error (root
-    mean square over that of the values); checks, probes, seconds (of each step; waited: for others on the GPU), seed,
-    candidate, reference, kbench_version, python.
-    What does not apply is None. Who is not right has no speed.
+    Keys of the verdict (None: does not apply; a wrong or rejected candidate has no times and no speedup):
+    verdict, flags (word, level, evidence);
+    speedup, speedup_low, speedup_high (against the reference, with its 95 % interval), noise_floor;
+    time_ms, time_ms_ci_low, time_ms_ci_high, reference_ms, own_ms (the judge's overhead), calls_per_sample, samples;
+    compiled_ms, speedup_compiled, speedup_compiled_low, speedup_compiled_high (GPU);
+    throughput_gbps, gflops, gpu_efficiency (percent of the peak), roof (the peak) (GPU);
+    outer_ms, issue_ms (a call by the judge's clock, and the part of the host) (GPU);
+    do_bench_ms, do_bench_reference_ms; bits_found (estimated mantissa bits);
+    error, reference_error (tensors: root mean square of the error divided by that of the values);
+    checks (number of outputs checked), probes (what was tested), seconds (by step; waited: for the GPU lock);
+    seed, cpu, gpu, candidate, reference, kbench_version, python.
+
+    Raises Error if the arguments are invalid or no time could be measured.
     """
     import secrets
 
     seed = secrets.randbits(48) if seed is None else seed
     if not callable(reference):
-        raise Error("judge: the reference is a function at the top of a module, which is called here, too")
-    unknown = [w for w in allow if w not in _WORDS]
+        raise Error("judge: the reference must be a function at the top level of a module, not a file name.")
+    unknown = [w for w in allow if w not in _FLAGS]
     if unknown:
-        raise Error(f"judge: allow knows no word {unknown[0]}; there is {', '.join(_WORDS)}")
-    spec, rival = _spec_of(candidate, ("candidate", getattr(reference, "__name__", ""))), _spec_of(reference)
+        raise Error(f"judge: allow has an unknown flag '{unknown[0]}'. Known are {', '.join(_FLAGS)}.")
+    spec, reference_spec = _spec_of(candidate, ("candidate", getattr(reference, "__name__", ""))), _spec_of(reference)
     more = {"bytes": bytes, "flops": flops, "compiled": compiled, "do_bench": do_bench}
-    j = _Judge(spec, reference, rival, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time, more)
-    if spec.get("path") and spec.get("path") == rival.get("path"):
+    j = _Judge(spec, reference, reference_spec, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time, more)
+    if spec.get("path") and spec.get("path") == reference_spec.get("path"):
         j.flag("TASK_SHARED", spec["path"])
     j.run()
     return j.verdict()
@@ -5049,28 +5223,31 @@ def _judge_main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="python -m kbench judge",
-        description="Judges a function against a task: a Python file with a function `reference`, which says what is "
-        "right, and `inputs`, a tuple of examples or a function of a random.Random that makes one; its `rtol`, `atol`, "
-        "`allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 nothing was found, 1 something was, "
-        "2 usage. It looks for known tricks and is no security boundary.",
+        description="Judges a function by a task. A task is a Python file with a function `reference`, which gives the "
+        "expected outputs, and `inputs`, which is a tuple of examples or a function of a random.Random that returns "
+        "one. `rtol`, `atol`, `allow`, `bytes` and `flops` of the file are used as well. Prints the verdict as JSON. "
+        "Exit code: 0 if the candidate passed, 1 if the verdict is INVALID_TASK, REJECTED, WRONG or SUSPECT, 2 for a "
+        "usage error. The judge looks for known tricks; it is not a security boundary.",
     )
     parser.add_argument(
-        "file", metavar="FILE", help="FILE.py:NAME; without a name `candidate`, or who has the reference's name"
+        "file",
+        metavar="FILE",
+        help="FILE.py:NAME; NAME defaults to `candidate`, the reference's name, or the last function",
     )
     parser.add_argument(
-        "--task", metavar="TASK.py", help="the task; without it FILE is its own, and trusted with that"
+        "--task", metavar="TASK.py", help="the task file; without it, FILE is also the task, and is trusted"
     )
-    parser.add_argument("--rtol", type=float, help="relative error allowed (by element type; the task's rtol)")
-    parser.add_argument("--seed", type=int, help="of the inputs (secret, and another each time)")
-    parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="of samples (1)")
-    parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for an answer (60)")
-    parser.add_argument("--no-compile", action="store_true", help="GPU work: without the reference under torch.compile")
-    parser.add_argument("--do-bench", action="store_true", help="GPU work: beside it what triton's do_bench reads")
+    parser.add_argument("--rtol", type=float, help="relative tolerance (default: the task's, or by element type)")
+    parser.add_argument("--seed", type=int, help="seed of the inputs (default: random and secret)")
+    parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="seconds of sampling (1)")
+    parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="seconds to wait for a reply (60)")
+    parser.add_argument("--no-compile", action="store_true", help="GPU: do not compare with torch.compile(reference)")
+    parser.add_argument("--do-bench", action="store_true", help="GPU: also report the times of Triton's do_bench")
     o = parser.parse_args(list(words))
     file = o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
     if o.task and not (os.path.isfile(file) and os.path.isfile(o.task) and os.path.samefile(file, o.task)):
         return _judge_with(o, o.task)
-    # what the file does when it is imported, leave at once for example, it does to another process
+    # FILE is imported in a child process, because importing it may end the process
     sys.stdout.flush()
     answer, say = os.pipe()
     pid = os.fork()
@@ -5084,7 +5261,7 @@ def _judge_main(words: Sequence[str]) -> int:
     if not code:
         _say(f"judge: {file} ended its process before there was a verdict")
     elif code[0] == 0:
-        _say(f"judge: {file} is its own task, and right by that; whom nobody trusts needs --task of another")
+        _say(f"judge: {file} is its own task, so this verdict trusts it. Pass an untrusted file with another --task.")
     return code[0] if code else 1
 
 
@@ -5099,7 +5276,7 @@ def _judge_with(o: Any, path: str) -> int:
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(
-                f"judge: {path} has no {missing[0]}; a task has `reference` and `inputs` (--task names it)"
+                f"judge: {path} has no `{missing[0]}`. A task defines `reference` and `inputs`; --task names its file."
             )
         verdict = judge(
             o.file,
@@ -5124,10 +5301,10 @@ def _judge_with(o: Any, path: str) -> int:
 
 
 _USAGE = """\
-python -m kbench judge FILE [--task TASK.py]   judges a submitted function (judge --help)
-python -m kbench --load FILE...                shows records: as a table, or with --html, --csv, ... as something else
+python -m kbench judge FILE [--task TASK.py]   judge a submitted function (see judge --help)
+python -m kbench --load FILE...                show records as a table; --html, --csv, ... write other formats
 
-A script that calls kbench.main() is a program of its own: python SCRIPT --help says what it can do."""
+A script that calls kbench.main() has its own command line: python SCRIPT --help lists the options."""
 
 
 def _main(words: Sequence[str]) -> int:
@@ -5138,7 +5315,7 @@ def _main(words: Sequence[str]) -> int:
         return 0
     if not words or not words[0].startswith("-"):
         if words:
-            _say(f"error: there is no command '{words[0]}'")
+            _say(f"error: there is no command '{words[0]}'; known is judge")
         print(_USAGE, file=sys.stderr)
         return 2
     try:

@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels: the kernels of kbench_kernels.cuh on tensors, their oracles, and contests beside their
-peers.
+"""kbench.kernels: call the kernels of kbench_kernels.cuh on tensors, check them with reference implementations on the
+CPU (oracles), and compare them with PyTorch, Triton and other libraries (peers).
 
     import kbench
-    y = kbench.kernels["softmax", "fwd", "onepass"](x)  # torch, cupy, what has __cuda_array_interface__
-    y.sum().backward()                                  # where the operation has a backward
-    want = kbench.kernels["softmax", "fwd"].oracle(x)   # in double, on the CPU; of numpy arrays and lists too
-    kbench.kernels.table()                              # what there is
-    rows = kbench.kernels.suite(["softmax"])            # beside PyTorch, Triton, ...: rows.table()
+    y = kbench.kernels["softmax", "fwd", "onepass"](x)  # x: torch, cupy, anything with __cuda_array_interface__
+    y.sum().backward()                                  # if the operation has a backward kernel
+    want = kbench.kernels["softmax", "fwd"].oracle(x)   # in double precision on the CPU; also numpy arrays and lists
+    kbench.kernels.table()                              # lists all operations
+    rows = kbench.kernels.suite(["softmax"])            # compares with the peers; rows.table() prints the result
 
     python3 kbench_kernels.py [--json FILE] [--op A,B] [--dtype f32] [--peers A,B] [--summary | --missed]
-    python3 kbench_kernels.py --sizes small             # tensors that stay in cache, as CUDA graphs
-    python3 kbench_kernels.py --load FILE               # the table of a run
+    python3 kbench_kernels.py --sizes small             # tensors that stay in the L2 cache, launched as CUDA graphs
+    python3 kbench_kernels.py --load FILE               # the table of a stored run
 
-The standard library is enough, a GPU is needed only by what runs on one. What lists, counts and verifies is
-built with cc; kernels with nvcc, one group of operations in one type at a time, when they are first called,
-and kept under ~/.cache/kbench by the header's content. From the environment: KBENCH_KERNELS_CUH a header,
-KBENCH_KERNELS_LIB a library that has all that will be asked for, NVCC a compiler; CC, CFLAGS, CUDA_HOME and
-KBENCH_NO_CUDA as in kbench.py.
+Only Python's standard library is required, and a GPU only for calls that run on one. The tables, formulas and oracles
+are built with cc. Kernels are built with nvcc on their first call, one group of operations in one element type at a
+time. Libraries are stored under ~/.cache/kbench, by the content of the header. Environment variables:
+
+    KBENCH_KERNELS_CUH  path of kbench_kernels.cuh
+    KBENCH_KERNELS_LIB  path of a library that is already built and has all kernels that will be called
+    NVCC                nvcc and its options
+    CC, CFLAGS, CUDA_HOME, KBENCH_NO_CUDA  as in kbench.py
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 import kbench
 from kbench import Error, Record, Records
 
-__all__ = ["kernels", "Kernels", "Operation", "Kernel", "Launch", "Contests"]
+__all__ = ["kernels", "Kernels", "Operation", "Kernel", "Launch", "Comparisons"]
 
 _VERSION = 100  # kbk_abi("version")
 _TICKETS = 256  # bytes of counters at the start of a workspace
@@ -66,7 +69,7 @@ _KINDS = (None, "f32", "i32", "i64", "e4m3")  # kbk_tensor.kind; None: the eleme
 _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64  # kbk_variant.origin
 
 
-# --- the structs of >>shared and >>shapes, and what is built of them ----------------------------------------
+# --- the structs of kbench_kernels.cuh, and the libraries that are built from it ----------------------------
 
 
 class _Row(C.Structure):
@@ -153,16 +156,16 @@ def _find_header() -> str:
     here = os.path.dirname(os.path.abspath(__file__))
     given = os.environ.get("KBENCH_KERNELS_CUH")
     if given and not os.path.isfile(given):
-        raise Error(f"KBENCH_KERNELS_CUH={given} is no file")
+        raise Error(f"KBENCH_KERNELS_CUH={given} is no file. Set it to the path of kbench_kernels.cuh.")
     places = [given] if given else [os.path.join(here, *p, "kbench_kernels.cuh") for p in (("..", ".."), ())]
     for place in places:
         if place and os.path.isfile(place):
             return os.path.normpath(place)
-    raise Error("kbench_kernels.cuh was not found: set KBENCH_KERNELS_CUH to its path")
+    raise Error("kbench_kernels.cuh was not found. Set KBENCH_KERNELS_CUH to its path.")
 
 
 def _vendor_options() -> List[str]:
-    """The vendor's rows, where its header is."""
+    """Compiler options that include the kernels of cuBLAS, if its header is found."""
     cuda = kbench._find_cuda()
     there = cuda and any(os.path.isfile(os.path.join(folder, "cublas_v2.h")) for folder in cuda.include)
     return ["-DKBK_CUBLAS"] if there else []
@@ -195,9 +198,9 @@ def _no_nvcc(arch: str) -> Error:
     code = [f"-gencode=arch=compute_{arch[3:]},code={arch}"]
     command = _nvcc_command(["nvcc"], code, _find_header(), "libkbench_kernels.so")
     return Error(
-        "kernels are built with nvcc, which was not found: put it on the PATH, set CUDA_HOME or NVCC (unset "
-        f"KBENCH_NO_CUDA), or\n    {kbench._PIP}\nOr build all of them where there is one, which takes minutes, and "
-        "name that library by KBENCH_KERNELS_LIB:\n    " + " ".join(map(shlex.quote, command))
+        "Kernels are built with nvcc, which was not found. Put nvcc on the PATH, set CUDA_HOME or NVCC (and unset "
+        f"KBENCH_NO_CUDA), or run\n    {kbench._PIP}\nOr build all kernels on a machine with nvcc (takes minutes), "
+        "and set KBENCH_KERNELS_LIB to that library:\n    " + " ".join(map(shlex.quote, command))
     )
 
 
@@ -206,28 +209,29 @@ _known_codes: Dict[str, List[str]] = {}
 
 
 def _code_for(nvcc: List[str], arch: str) -> List[str]:
-    """nvcc's options for sm_90a, sm_80, ...: its own instructions too from 9.0 on; PTX of the newest
-    architecture for a GPU that this nvcc does not know."""
+    """nvcc's options for an architecture, such as sm_80 or sm_90a. If this nvcc does not know a newer GPU, the options
+    make PTX for its newest architecture. Raises Error if nvcc no longer supports the architecture."""
     key = nvcc[0]
     if key not in _known_codes:
         said = ""
         try:
             said = subprocess.run(nvcc + ["--list-gpu-code"], stdout=subprocess.PIPE).stdout.decode()
         except OSError as error:
-            raise Error(f"{key}: {error.strerror}; set NVCC to nvcc") from None
+            raise Error(f"{key}: {error.strerror}. Set NVCC to the path of nvcc.") from None
         _known_codes[key] = re.findall(r"^sm_(\d+)$", said, re.M)
     known = _known_codes[key]
     number = arch[3:].rstrip("a")
     if known and number not in known:
         newest = max(known, key=int)
         if int(number) < int(newest):
-            raise Error(f"this nvcc builds nothing for {arch}: it knows sm_{', sm_'.join(known)}")
+            raise Error(f"This nvcc cannot build for {arch}; it supports sm_{', sm_'.join(known)}. Use an older nvcc.")
         return [f"-gencode=arch=compute_{newest},code=compute_{newest}"]
     return [f"-gencode=arch=compute_{arch[3:]},code={arch}"]
 
 
 class _Library:
-    """A library's functions as attributes, checked to be those that this file knows; and its rows."""
+    """The functions of a shared library as attributes, and its table of kernels. Raises Error if the library does not
+    match this file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -238,7 +242,9 @@ class _Library:
                 function.restype, function.argtypes = result, arguments
                 setattr(self, name, function)
         except (OSError, AttributeError) as error:
-            raise Error(f"{path} is no library of kbench_kernels.cuh: {error}") from None
+            raise Error(
+                f"{path} is no library of kbench_kernels.cuh: {error}. Unset KBENCH_KERNELS_LIB, or build it again."
+            ) from None
         sizes = {
             "kbk_row": C.sizeof(_Row),
             "kbk_shape": C.sizeof(_Shape),
@@ -252,8 +258,8 @@ class _Library:
         wrong = [name for name, size in sizes.items() if self.kbk_abi(name.encode()) != size]
         if wrong:
             raise Error(
-                f"{path} is of another version (apart: {', '.join(wrong)}): take kbench_kernels.py and "
-                "kbench_kernels.cuh from the same place, and unset KBENCH_KERNELS_LIB"
+                f"{path} does not match kbench_kernels.py (different: {', '.join(wrong)}). Use kbench_kernels.py and "
+                "kbench_kernels.cuh of the same version, and unset KBENCH_KERNELS_LIB."
             )
         self.rows: Dict[Tuple[str, str, str], int] = {}
         self.infos: List[_Row] = []
@@ -263,7 +269,7 @@ class _Library:
             self.infos.append(row)
             self.rows[(row.operation.decode(), row.direction.decode(), row.implementation.decode())] = i
 
-    def __getattr__(self, name: str) -> Any:  # the rest of _SIGNATURES
+    def __getattr__(self, name: str) -> Any:  # declares to type checkers that _SIGNATURES adds attributes
         raise AttributeError(name)
 
 
@@ -282,43 +288,44 @@ def _given() -> Optional[_Library]:
 
 
 def _host() -> _Library:
-    """Table, formulas and oracles; without kernels unless KBENCH_KERNELS_LIB says so."""
+    """The library with the table of kernels, formulas and oracles: KBENCH_KERNELS_LIB, otherwise one without kernels,
+    which is built with cc."""
     given = _given()
     if given:
         return given
     with _lock:
         if "host" not in _loaded:
-            path = kbench._kept(
+            path = kbench._build_cached(
                 "libkbench_kernels.so",
                 _find_header(),
                 _host_command,
-                "the table and the oracles of its kernels once",
+                "the table and the oracles of kbench.kernels (once)",
             )
             _loaded["host"] = _Library(path)
         return _loaded["host"]
 
 
 def _device(group: str, dtype: str, arch: str) -> _Library:
-    """The kernels of a group of operations in one type."""
+    """The library with the kernels of a group of operations in one element type."""
     given = _given()
     if given:
         if given.kbk_abi(b"cuda") != 1:
-            raise Error(f"KBENCH_KERNELS_LIB={given.path} was built without CUDA: build it with nvcc")
+            raise Error(f"KBENCH_KERNELS_LIB={given.path} was built without CUDA. Build it with nvcc.")
         return given
     key = (group, dtype, arch)
     with _lock:
         if key in _loaded:
             return _loaded[key]
     if not _ARCH.fullmatch(arch):
-        raise Error(f"arch='{arch}': as sm_80 or sm_90a")
+        raise Error(f"arch='{arch}' is not an architecture; it has the form sm_80 or sm_90a.")
     nvcc = _find_nvcc()
     if not nvcc:
         raise _no_nvcc(arch)
     code = _code_for(nvcc, arch)
     options = [f"-DKBK_ONLY={group}", f"-DKBK_TYPES={dtype}"]
     command = lambda header, output: _nvcc_command(nvcc, code, header, output, *options)
-    what = f"the kernels of {group} in {dtype} for {arch} once, which may take a minute"
-    path = kbench._kept(f"libkbench_{group}_{dtype}.so", _find_header(), command, what)
+    what = f"the kernels of {group} in {dtype} for {arch} (once; may take a minute)"
+    path = kbench._build_cached(f"libkbench_{group}_{dtype}.so", _find_header(), command, what)
     with _lock:
         if key not in _loaded:
             _loaded[key] = _Library(path)
@@ -331,13 +338,13 @@ _capabilities: Dict[int, int] = {}
 
 
 def _capability(device: int) -> int:
-    """90 for 9.0."""
+    """Compute capability of a GPU: 90 for 9.0."""
     if device not in _capabilities:
         library = kbench._library()
         n = [C.c_int(0), C.c_int(0)]
         for value, attribute in zip(n, (75, 76)):  # cudaDevAttrComputeCapabilityMajor and ...Minor
             if library.handle.cudaDeviceGetAttribute(C.byref(value), attribute, device):
-                raise Error(f"there is no GPU number {device}")
+                raise Error(f"There is no GPU number {device}.")
         _capabilities[device] = 10 * n[0].value + n[1].value
     return _capabilities[device]
 
@@ -347,10 +354,10 @@ def _need_gpu() -> None:
     if library.devices():
         return
     why = (
-        "kbench's library was built without CUDA: no toolkit was found (nvcc on the PATH, CUDA_HOME, or "
-        f"{kbench._PIP})"
+        "kbench's library was built without CUDA, because no CUDA toolkit was found. Put nvcc on the PATH, set "
+        f"CUDA_HOME, or run: {kbench._PIP}"
         if not library.cuda
-        else "there is no GPU that the driver shows"
+        else "the driver shows no GPU"
     )
     raise Error(f"kernels run on a GPU, and {why}. The oracles run on the CPU: .oracle(...)")
 
@@ -360,8 +367,9 @@ def _arch_of(device: int) -> str:
     return f"sm_{capability}{'a' if capability >= 90 else ''}"
 
 
-class _DeviceArray(kbench._Lends):
-    """Memory of a GPU, for who brings neither torch nor cupy; freed with this object."""
+class _DeviceArray(kbench._DlpackExporter):
+    """An array in GPU memory, for callers without torch and cupy. The memory is freed with the object. Raises
+    MemoryError."""
 
     def __init__(self, shape: Sequence[int], dtype: str, device: int) -> None:
         self.shape, self.dtype, self.device = tuple(shape), _LONG.get(dtype, dtype), device
@@ -393,15 +401,15 @@ class _DeviceArray(kbench._Lends):
             "version": 3,
         }
 
-    def _lent_as(self) -> Tuple[str, Optional[int]]:
+    def _dlpack_type(self) -> Tuple[str, Optional[int]]:
         return _SHORT.get(self.dtype, self.dtype), self.device
 
     def copy(self) -> "_DeviceArray":
-        """Memory of its own with the same in it: a copy of the object alone would free this one's a second time."""
+        """A copy with its own memory. Copying only the object would free the same memory twice."""
         other = _DeviceArray(self.shape, _SHORT.get(self.dtype, self.dtype), self.device)
         where = C.c_void_p(other.address), C.c_void_p(self.address)
         if self.handle.cudaMemcpy(*where, C.c_size_t(self.bytes), 3):
-            raise Error("the array could not be copied on the GPU")
+            raise Error("The array could not be copied on the GPU: cudaMemcpy failed.")
         return other
 
     __copy__ = copy
@@ -410,21 +418,23 @@ class _DeviceArray(kbench._Lends):
         return self.copy()
 
     def __del__(self) -> None:
-        if getattr(self, "address", 0) and C is not None:  # None: the interpreter ends
+        if getattr(self, "address", 0) and C is not None:  # C is None while the interpreter shuts down
             self.handle.cudaFree(C.c_void_p(self.address))
 
 
-# --- arrays: whose they are, where they lie, what is in them ------------------------------------------------
+# --- arrays of any library: memory, shape, element type and contents ----------------------------------------
 
 
 class _View(NamedTuple):
-    kind: str  # "torch", "cupy", "cuda", or on the host "torch", "host", "list"
+    """An array of any library."""
+
+    kind: str  # on a GPU "torch", "cupy" or "cuda" (any other library); on the host "torch", "host" or "list"
     value: Any
     shape: Tuple[int, ...]
-    dtype: str  # f32, ...; of others their own name
+    dtype: str  # kbench's name (f32, ...); for other types the library's name
     contiguous: bool
     address: int
-    device: Optional[int]  # None: the host
+    device: Optional[int]  # GPU number; None: host memory
 
 
 _TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i4": "i32", "i8": "i64"}
@@ -440,7 +450,7 @@ def _is_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], size:
 
 
 def _view(x: Any) -> Optional[_View]:
-    """None: no array."""
+    """The value as a _View; None if it is not an array."""
     if kbench._module_of(x) == "torch" and hasattr(x, "data_ptr"):
         name = str(x.dtype).replace("torch.", "")
         device = (x.device.index or 0) if x.is_cuda else None
@@ -467,7 +477,7 @@ def _view(x: Any) -> Optional[_View]:
     try:
         seen = memoryview(x)
     except TypeError:
-        if hasattr(x, "astype") and hasattr(x, "shape"):  # numpy's bfloat16 by ml_dtypes
+        if hasattr(x, "astype") and hasattr(x, "shape"):  # a numpy array of ml_dtypes.bfloat16, which has no buffer
             return _View("host", x, tuple(x.shape), _SHORT.get(str(x.dtype), str(x.dtype)), True, 0, None)
         return _view_by_dlpack(x)
     dtype = _FORMATS.get(seen.format, seen.format)
@@ -475,7 +485,7 @@ def _view(x: Any) -> Optional[_View]:
 
 
 def _view_by_dlpack(x: Any) -> Optional[_View]:
-    lent = kbench._borrowed(x)
+    lent = kbench._import_dlpack(x)
     if lent is None:
         return None
     capsule, tensor, dtype, device = lent
@@ -484,7 +494,7 @@ def _view_by_dlpack(x: Any) -> Optional[_View]:
     whole = _is_contiguous(shape, strides, tensor.bits // 8) or 0 in shape
     if device is not None:
         return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
-    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # what is not is refused unread
+    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # otherwise the caller rejects it before reading
     block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
     block.owner = x, capsule
     form: Any = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
@@ -496,7 +506,7 @@ def _list_shape(x: Any) -> Tuple[int, ...]:
         return ()
     inner = {_list_shape(v) for v in x}
     if len(inner) > 1:
-        raise Error("a list's rows are of different lengths")
+        raise Error("The rows of a list are of different lengths.")
     return (len(x), *(inner.pop() if inner else ()))
 
 
@@ -521,7 +531,7 @@ Ranges = Sequence[Tuple[int, int]]  # first, count
 
 
 def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
-    """An array of C doubles with those elements, all where ranges is None."""
+    """The elements in these ranges as a ctypes array of doubles; all elements if ranges is None."""
     x = view.value
     if kbench._module_of(x) in ("torch", "cupy"):
         x = x.detach().reshape(-1) if kbench._module_of(x) == "torch" else x.ravel()
@@ -557,19 +567,19 @@ def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
 
 
 def _widened(raw: bytes, dtype: str) -> Any:
-    """Elements as they are stored, as C doubles."""
+    """Converts stored elements to a ctypes array of doubles."""
     if dtype == "bf16":  # the upper half of f32
         wide = bytearray(2 * len(raw))
         wide[2::4], wide[3::4] = raw[::2], raw[1::2]
         raw, dtype = bytes(wide), "f32"
     form = {"f16": "e", "f32": "f", "f64": "d", "i32": "i", "i64": "q"}.get(dtype)
     if not form:
-        raise Error(f"{dtype} in memory of a library that kbench does not know cannot be read: use torch or cupy")
+        raise Error(f"kbench cannot read {dtype} arrays of this library. Use torch or cupy.")
     return (C.c_double * (len(raw) // struct.calcsize(form)))(*(v for (v,) in struct.iter_unpack("<" + form, raw)))
 
 
 def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
-    """The elements as they are stored."""
+    """The elements in these ranges as stored bytes; all elements if ranges is None."""
     size, x = _SIZES[view.dtype], view.value
     parts = [(0, math.prod(view.shape))] if ranges is None else ranges
     if view.kind == "torch":
@@ -585,14 +595,14 @@ def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
         for a, n in parts:
             piece = C.create_string_buffer(max(1, n * size))
             if handle.cudaMemcpy(piece, C.c_void_p(view.address + a * size), C.c_size_t(n * size), 2):
-                raise Error("the array could not be copied from the GPU")
+                raise Error("The array could not be copied from the GPU: cudaMemcpy failed.")
             out.append(piece.raw[: n * size])
         return b"".join(out)
     seen = memoryview(x).cast("B")
     return b"".join(bytes(seen[a * size : (a + n) * size]) for a, n in parts)
 
 
-# --- what an operation takes and gives: * stands for any number of dimensions -------------------------------
+# --- inputs and outputs of each operation; * stands for any number of dimensions ----------------------------
 
 _TEXTS = {
     "copy_run": "x[*] -> y[*]",
@@ -640,7 +650,7 @@ for _name in ("relu", "gelu_erf", "gelu_tanh", "silu"):
     _TEXTS[_name + "_bwd"] = "dy[*] x[*] -> dx[*]"
 _TEXTS["dropout_fwd"], _TEXTS["dropout_bwd"] = "x[*] -> y[*]", "dy[*] -> dx[*]"
 
-# Keyword arguments beside the tensors, and their defaults; None: has to be given.
+# Keyword arguments of an operation and their defaults; None: required.
 _OPTIONS: Dict[str, Dict[str, Any]] = {
     "dropout_fwd": {"p": 0.1, "seed": 0},
     "dropout_bwd": {"p": 0.1, "seed": 0},
@@ -678,7 +688,7 @@ def _signature(name: str, family: str, layout: str) -> _Signature:
     text = _TEXTS.get(name)
     if text is None:
         raise Error(
-            f"{name}: kbench_kernels.py does not know its shapes; take it and the header from the same place"
+            f"{name} is unknown to kbench_kernels.py. Use kbench_kernels.py and kbench_kernels.cuh of the same version."
         )
     if family == "gemm" and layout == "nt":
         text = text.replace("K,N]", "N,K]")
@@ -696,19 +706,19 @@ def _shape_text(shape: Sequence[int]) -> str:
 
 
 class _Fit(NamedTuple):
-    """Inputs that an operation can be called with."""
+    """A valid call of an operation: its inputs, their shapes, and its options."""
 
     shape: _Shape
     dtype: str
     views: List[_View]
-    letters: Dict[str, Any]  # of dimensions; "*": a tuple
+    letters: Dict[str, Any]  # size of each dimension by its letter; "*": a tuple of sizes
     signature: _Signature
-    tensors: List[_Tensor]  # inputs, then outputs, as the library sees them
+    tensors: List[_Tensor]  # inputs, then outputs, as the library describes them
     options: Dict[str, Any]
 
     @property
     def elem(self) -> int:
-        """Bytes of an element."""
+        """Bytes per element."""
         return _SIZES.get(self.dtype, 4)
 
     def output_shape(self, k: int) -> Tuple[int, ...]:
@@ -722,74 +732,75 @@ class _Fit(NamedTuple):
 
 
 class Operation:
-    """An operation in one direction: kernels["softmax", "fwd"]. Its inputs, in the order of .inputs, are
-    torch tensors, cupy arrays, objects with __cuda_array_interface__, and for what runs on the CPU numpy
-    arrays, anything with the buffer protocol, and lists."""
+    """An operation in one direction: kernels["softmax", "fwd"].
+
+    Its inputs, in the order of .inputs, are torch tensors, cupy arrays or objects with __cuda_array_interface__ or
+    DLPack. Methods that run on the CPU also accept numpy arrays, objects with the buffer protocol, and lists."""
 
     def __init__(self, operation: str, direction: str, infos: Sequence[_Row]) -> None:
         self.operation, self.direction = operation, direction
         self.formula: str = infos[0].formula.decode()
         self.family: str = _FAMILIES[infos[0].family]
         self.group: str = infos[0].group.decode()
-        self.implementations: List[str] = [i.implementation.decode() for i in infos]  # from naive up
+        self.implementations: List[str] = [i.implementation.decode() for i in infos]  # from the slowest rung up
         self._row = _host().rows[(operation, direction, self.implementations[0])]
         self._rungs = {i.implementation.decode(): i.rung for i in infos}
         types = [t for k, t in enumerate(_DTYPES) if infos[0].dtypes >> k & 1]
-        self._usual = "f32" if "f32" in types or not types else types[0]  # where no input tells
+        self._usual = "f32" if "f32" in types or not types else types[0]  # the type if no input determines it
 
     @property
     def name(self) -> str:
-        """As "softmax_fwd"."""
+        """Operation and direction, for example "softmax_fwd"."""
         return f"{self.operation}_{self.direction}"
 
     @property
     def signature(self) -> str:
-        """What it takes and gives, as "x[*,C] -> y[*,C]": * is any number of dimensions."""
+        """Inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]"; * is any number of dimensions."""
         return _signature(self.name, self.family, "nn").text
 
     @property
     def options(self) -> Dict[str, Any]:
-        """Keyword arguments and their defaults; None: has to be given."""
+        """Keyword arguments and their defaults; None: required."""
         return dict(_OPTIONS.get(self.name, {}))
 
     @property
     def inputs(self) -> List[str]:
-        """Names of what it takes, in order."""
+        """Names of the inputs, in order."""
         return [name for name, _ in _signature(self.name, self.family, "nn").inputs]
 
     @property
     def outputs(self) -> List[str]:
-        """Names of what it gives, in order."""
+        """Names of the outputs, in order."""
         return [name for name, _ in _signature(self.name, self.family, "nn").outputs]
 
     def __repr__(self) -> str:
         return f"kernels['{self.operation}', '{self.direction}']: {self.signature}: {self.formula}"
 
-    # --- inputs looked at
+    # --- validation of the inputs
 
     def _chosen(self, options: Dict[str, Any]) -> Dict[str, Any]:
         known = _OPTIONS.get(self.name, {})
         for word in options:
             if word not in known:
                 knows = f"nearest is '{_nearest(word, known)}'" if known else "it has none"
-                raise Error(f"{self.name} has no option '{word}': {knows}")
+                raise Error(f"{self.name} has no option '{word}'; {knows}.")
         chosen = {**known, **options}
         missing = [k for k, v in chosen.items() if v is None]
         if missing:
-            raise Error(f"{self.name} needs {missing[0]}=, a number")
+            raise Error(f"{self.name} needs {missing[0]}=, a number.")
         if chosen.get("layout", "nn") not in _LAYOUTS:
             raise Error(
-                f"{self.name}: layout='{chosen['layout']}': one of nn, nt (B is N x K), tn (A is K x M)"
+                f"{self.name}: layout='{chosen['layout']}' is unknown; one of nn, nt (B is N x K), tn (A is K x M)"
             )
         if not 0 <= chosen.get("p", 0) <= 1:
             raise Error(f"{self.name}: p={chosen['p']} is not a probability")
         for word in ("stride", "vocabulary", "n"):
             if chosen.get(word, 1) < 1 or chosen.get(word, 1) != int(chosen.get(word, 1)):
-                raise Error(f"{self.name}: {word}={chosen[word]}: a whole number from 1 on")
+                raise Error(f"{self.name}: {word}={chosen[word]} is not a whole number from 1 on")
         return chosen
 
     def _kinds(self) -> List[_Tensor]:
-        """The tensors of an empty shape: names and kinds alone."""
+        """The tensors for an empty shape; only their names and kinds are valid."""
         return self._tensors(_Shape())
 
     def _tensors(self, shape: _Shape) -> List[_Tensor]:
@@ -812,10 +823,10 @@ class Operation:
             else:
                 sizes = list(shape)
             if len(sizes) != len(dims):
-                raise Error(f"{said}: {len(dims)} dimensions wanted, not {len(shape)}")
+                raise Error(f"{said}: it needs {len(dims)} dimensions, and has {len(shape)}")
             for d, size in zip(dims, sizes):
                 if letters.setdefault(d, size) != size:
-                    raise Error(f"{said}: {d} is {size} here, and {letters[d]} in an input before")
+                    raise Error(f"{said}: {d} is {size} here, but {letters[d]} in an earlier input")
         return letters
 
     def _shape_of(self, letters: Dict[str, Any], options: Dict[str, Any]) -> _Shape:
@@ -840,20 +851,20 @@ class Operation:
     def _views(self, inputs: Sequence[Any], signature: _Signature) -> List[_View]:
         if len(inputs) != len(signature.inputs):
             raise Error(
-                f"{self.name} takes {signature.text}: {len(signature.inputs)} inputs, not {len(inputs)}"
+                f"{self.name} takes {signature.text}: {len(signature.inputs)} inputs, not {len(inputs)}."
             )
         views = []
         for (name, _), x in zip(signature.inputs, inputs):
             view = _view(x)
             if view is None:
-                raise Error(f"{self.name}: {name} is a {type(x).__name__}, which is no array")
+                raise Error(f"{self.name}: {name} is a {type(x).__name__}, which is no array.")
             views.append(view)
         return views
 
     def _dtype_from(
         self, views: Sequence[_View], kinds: Sequence[_Tensor], signature: _Signature, out: Any, host: bool
     ) -> str:
-        """The element type of a call; all of that kind must agree."""
+        """The element type of a call, from its inputs, which must all have the same one; otherwise from out."""
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
@@ -861,9 +872,9 @@ class Operation:
                 continue
             if want:
                 cast = f"to(torch.{_LONG[want]})" if view.kind == "torch" else f"astype('{_LONG[want]}')"
-                raise Error(f"{self.name}: {name} is {view.dtype}, and has to be {want}: {name}.{cast}")
+                raise Error(f"{self.name}: {name} is {view.dtype}, and has to be {want}. Convert it: {name}.{cast}")
             if dtype is not None and view.dtype != dtype:
-                raise Error(f"{self.name}: {name} is {view.dtype}, and {first} {dtype}: one type for both")
+                raise Error(f"{self.name}: {name} is {view.dtype}, but {first} is {dtype}. Use one type for both.")
             dtype, first = view.dtype, name
         if dtype is None and out:
             seen = _view(out[0])
@@ -894,7 +905,7 @@ class Operation:
         if self.name == "fill_run":
             seen = _view(out[0]) if out else None
             if not seen:
-                raise Error(f"{self.name} needs out=: what it fills")
+                raise Error(f"{self.name} needs out=, the array to fill.")
             letters["*"] = seen.shape
         if self.name == "null_run":
             letters["*"] = (1,)
@@ -904,39 +915,39 @@ class Operation:
     # --- formulas and oracle
 
     def bytes(self, *inputs: Any, **options: Any) -> float:
-        """Bytes that a call with these inputs has to move: each input read once, each output written once."""
+        """Minimum number of bytes that a call with these inputs moves: it reads each input and writes each output
+        once."""
         fit = self._fit(inputs, options, host=True)
         return _host().kbk_row_bytes(self._row, C.byref(fit.shape), fit.elem)
 
     def flops(self, *inputs: Any, **options: Any) -> float:
-        """Floating-point operations of a call with these inputs."""
+        """Number of floating-point operations of a call with these inputs."""
         return _host().kbk_row_flops(self._row, C.byref(self._fit(inputs, options, host=True).shape))
 
     def oracle(self, *inputs: Any, **options: Any) -> Any:
-        """The outputs in double precision, computed on the CPU, whole: as lists where the first input is
-        one, as torch tensors, numpy arrays or nested lists of float64. Inputs on a GPU are copied."""
+        """Computes the outputs in double precision on the CPU. They are float64 torch tensors, numpy arrays or nested
+        lists, like the first input. Inputs on a GPU are copied to the host. Several outputs are a named tuple."""
         fit = self._fit(inputs, options, host=True)
         _whole(self, fit)
-        known = _Known(self, fit, whole=True)
+        known = _OracleResult(self, fit, whole=True)
         results = []
         for k in range(len(fit.signature.outputs)):
             results.append(_like(fit, known.out[k], fit.output_shape(k)))
         return _bundle(self, results)
 
     def check(self, outputs: Any, *inputs: Any, **options: Any) -> None:
-        """Raises AssertionError where outputs (one, or all in order) are not what the oracle gives for
-        these inputs, within the operation's tolerances for their type. Large results are looked at in
-        parts, spread over the whole.
-        """
+        """Raises AssertionError if outputs differ from the oracle's by more than the operation's tolerances. outputs:
+        one array, or a tuple of all outputs in order. For large outputs, samples from the whole output are
+        compared."""
         fit = self._fit(inputs, options, host=True)
         if fit.dtype not in _DTYPES:
             raise Error(
-                f"{self.name}: inputs of {fit.dtype} have no tolerance: they are {', '.join(_DTYPES)}"
+                f"{self.name}: there is no tolerance for inputs of {fit.dtype}. Use {', '.join(_DTYPES)}."
             )
         _whole(self, fit)
         names = [name for name, _ in fit.signature.outputs]
         one = not isinstance(outputs, tuple)
-        passed, _, _, text = _Known(self, fit).judge(dict(zip(names, (outputs,) if one else outputs)))
+        passed, _, _, text = _OracleResult(self, fit).judge(dict(zip(names, (outputs,) if one else outputs)))
         if not passed:
             raise AssertionError(f"{self.name}: {text}")
 
@@ -944,14 +955,14 @@ class Operation:
 def _whole(operation: Operation, fit: _Fit) -> None:
     for (name, _), view in zip(fit.signature.inputs, fit.views):
         if not view.contiguous:
-            raise Error(f"{operation.name}: {name} is not contiguous: {name}.contiguous(), or a copy of it")
+            raise Error(f"{operation.name}: {name} is not contiguous. Pass {name}.contiguous(), or a copy.")
 
 
 _tuples: Dict[str, Any] = {}
 
 
 def _bundle(operation: Operation, values: Sequence[Any]) -> Any:
-    """One output itself, several as a tuple with their names."""
+    """A single output itself; several outputs as a named tuple."""
     if len(values) == 1:
         return values[0]
     if operation.name not in _tuples:
@@ -972,12 +983,12 @@ def _like(fit: _Fit, values: Any, shape: Tuple[int, ...]) -> Any:
     return _nested(list(values), shape)
 
 
-class _Known:
-    """What is right: the oracle on units spread over the result, computed once for all that are compared
-    with it."""
+class _OracleResult:
+    """Expected outputs: the oracle's values for samples from the whole result. They are computed once, for all
+    implementations that are compared with them."""
 
-    WORK = 1e8  # operations of the oracle
-    COMPARED = 1 << 19  # elements compared
+    WORK = 1e8  # largest number of operations of the oracle
+    COMPARED = 1 << 19  # largest number of elements compared
     RANGES = 64
 
     def __init__(self, operation: Operation, fit: _Fit, whole: bool = False) -> None:
@@ -1009,8 +1020,8 @@ class _Known:
         return [(a * per_unit, n * per_unit) for a, n in self.ranges]
 
     def _choose(self) -> Ranges:
-        """All units where that is little work, otherwise pieces that begin with the first and end with the
-        last."""
+        """The sampled units: all of them if that is little work, otherwise equally spaced ranges that include the first
+        and the last unit."""
         library, s = _host(), C.byref(self.fit.shape)
         piece = 4096 if self.operation.family in ("map", "pick") else 1
         work = library.kbk_row_flops(self.row, s) + library.kbk_row_bytes(self.row, s, self.fit.elem)
@@ -1027,8 +1038,8 @@ class _Known:
         ]
 
     def _know(self, first: int, count: int, at: int) -> None:
-        """The oracle of one range: sampled ranges lie one behind the other, and it counts units from the
-        beginning of the whole tensor."""
+        """Computes the oracle for one range. The sampled ranges are stored one after another, but the oracle counts
+        units from the start of the whole tensor, so that the pointers are shifted."""
         inputs = (C.c_void_p * _MOST_TENSORS)()
         outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
         for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
@@ -1050,8 +1061,9 @@ class _Known:
             raise Error(f"{self.operation.name}: {why.decode()}")
 
     def judge(self, outputs: Dict[str, Any], norm: Optional[float] = None) -> Tuple[bool, float, float, str]:
-        """As a check of kbench.compare: passed, error, what is allowed, what is wrong. norm: instead of the
-        operation's own tolerances, a bound on ||got - want|| / ||want||, for who rounds in between."""
+        """Compares outputs with the oracle. Returns whether they passed, the error, its bound, and a message, like a
+        check of kbench.compare. norm: a bound on ||got - want|| / ||want|| that replaces the operation's own
+        tolerances, for libraries that round intermediate results."""
         worst, allowed, looked = 0.0, math.nan, False
         names = [name for name, _ in self.fit.signature.outputs]
         pointers = (C.c_void_p * (2 * _MOST_OUTPUTS))()
@@ -1061,7 +1073,7 @@ class _Known:
                 pointers[_MOST_OUTPUTS + k] = C.addressof(self.scales[k])
         for k, (name, t) in enumerate(zip(names, self.outputs)):
             if outputs.get(name) is None or (not t.per_unit and not self.whole):
-                continue  # dw, db: a pass over everything, which smaller shapes get
+                continue  # dw and db sum over all rows: they are compared only if the oracle computes the whole result
             view = _view(outputs[name])
             want = self.fit.output_dtype(k)
             if view is None or view.dtype != want or math.prod(view.shape) != t.count:
@@ -1089,7 +1101,7 @@ class _Known:
             if not good:
                 why = (report.why or b"the norm of the difference is outside its bound").decode()
                 where = (
-                    f"element {report.index} of the sample is {report.got:.9g}, should be {report.want:.9g}"
+                    f"element {report.index} of the sample is {report.got:.9g}, expected {report.want:.9g}"
                 )
                 return False, worst, allowed, f"{name}: {why}; {where}"
         if not looked:
@@ -1101,14 +1113,14 @@ class _Known:
 
 
 class _Workspaces:
-    """Scratch memory, by GPU and stream: one serves every kernel there, and none goes away while a captured
-    graph may hold it."""
+    """Scratch memory by GPU and stream, which all kernels there share. It is never freed, because a captured CUDA graph
+    may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
 
     def of(self, size: int, kind: str, device: int, stream: int) -> Tuple[int, Any]:
-        """Address, and what keeps it."""
+        """The address of size bytes, and the object that keeps the memory alive."""
         for have, address, owner in self.kept.setdefault((device, stream), []):
             if have >= size:
                 return address, owner
@@ -1129,7 +1141,7 @@ class _Workspaces:
             return owner.data_ptr(), owner
         owner = _DeviceArray((size,), "uint8", device)
         if owner.handle.cudaMemset(C.c_void_p(owner.address), 0, C.c_size_t(min(size, _TICKETS))):
-            raise Error("the workspace could not be cleared")
+            raise Error("The workspace could not be cleared: cudaMemset failed.")
         owner.handle.cudaDeviceSynchronize()
         return owner.address, owner
 
@@ -1160,16 +1172,15 @@ def _empty(kind: str, shape: Sequence[int], dtype: str, device: Optional[int], p
         import cupy
 
         if dtype == "bf16":
-            raise Error("cupy has no bf16: use torch, or pass out=")
+            raise Error("cupy has no bf16. Use torch, or pass out=.")
         with cupy.cuda.Device(device):
             return cupy.empty(tuple(shape), _LONG[dtype])
     return _DeviceArray(shape, dtype, device or 0)
 
 
 class Launch:
-    """A kernel with its inputs, outputs and scratch memory: calling it launches, and nothing else. .outputs
-    is overwritten by each call. stream: a cudaStream_t as a number; by default torch's or cupy's current
-    one."""
+    """A kernel with its inputs, outputs and scratch memory. Calling it only launches the kernel and returns .outputs,
+    which each call overwrites. stream: a cudaStream_t as a number; by default the current stream of torch or cupy."""
 
     def __init__(
         self,
@@ -1195,7 +1206,7 @@ class Launch:
         self._dtype = _DTYPES.index(fit.dtype)
 
     def why_not(self, stream: Optional[int] = None) -> Optional[str]:
-        """Launches; None, or why it did not."""
+        """Launches the kernel. Returns None, or the reason why it could not be launched."""
         at = _current_stream(self._kind, self.device) if stream is None else stream
         why = self._launch(self._row, self._dtype, C.byref(self._args), self.device, at)
         return why.decode() if why else None
@@ -1208,27 +1219,26 @@ class Launch:
 
 
 class Kernel(Operation):
-    """One implementation: kernels["softmax", "fwd", "onepass"]. Calling it with arrays of a GPU launches
-    it."""
+    """One implementation: kernels["softmax", "fwd", "onepass"]. Calling it with arrays on a GPU launches the kernel."""
 
     def __init__(self, operation: str, direction: str, infos: Sequence[_Row], info: _Row) -> None:
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
-        self.__name__ = f"{self.name}_{self.implementation}"  # kbench.time calls it so
-        self._row = _host().rows[(operation, direction, self.implementation)]  # whose tolerances may be its own
-        self.note: str = info.note.decode()  # what changed against the rung below
+        self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
+        self._row = _host().rows[(operation, direction, self.implementation)]  # may have tolerances of its own
+        self.note: str = info.note.decode()  # the difference from the rung below
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
-        self.sm: int = info.sm  # least compute capability, 90 for 9.0; 0: any
-        self.exact: bool = bool(info.exact)  # no later one does
-        self.vendor: bool = bool(info.origin & _VENDOR)
-        self.unordered: bool = bool(info.origin & _UNORDERED)  # atomics add in whatever order they come
-        self.tf32: bool = bool(info.origin & _TF32)  # of f32 it takes 10 of 23 bits
+        self.sm: int = info.sm  # smallest compute capability, 90 for 9.0; 0: any
+        self.exact: bool = bool(info.exact)  # runs only on that compute capability, not on later ones
+        self.vendor: bool = bool(info.origin & _VENDOR)  # calls a library of the GPU's vendor
+        self.unordered: bool = bool(info.origin & _UNORDERED)  # atomic additions in an undefined order
+        self.tf32: bool = bool(info.origin & _TF32)  # uses 10 of the 23 mantissa bits of f32
         self._origin: int = info.origin
 
     def __repr__(self) -> str:
         needs = (
-            f", compute capability {self.sm // 10}.{self.sm % 10}{' alone' if self.exact else ''}"
+            f", compute capability {self.sm // 10}.{self.sm % 10}{' only' if self.exact else ''}"
             if self.sm
             else ""
         )
@@ -1238,36 +1248,35 @@ class Kernel(Operation):
         )
 
     def runs_on(self, capability: int) -> bool:
-        """capability: 90 for 9.0."""
+        """Whether the kernel runs on this compute capability (90 for 9.0)."""
         return capability == self.sm if self.exact else capability >= self.sm
 
     def scratch(self, *inputs: Any, **options: Any) -> int:
-        """Bytes of scratch memory that a call with these inputs takes."""
+        """Bytes of scratch memory that a call with these inputs uses."""
         return self._scratch(self._fit(inputs, options, host=True))
 
     def _scratch(self, fit: _Fit) -> int:
         return _host().kbk_row_workspace(self._row, C.byref(fit.shape), fit.elem)
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
-        """Whose memory outputs are to be of, and on which GPU; raises where an input is not where it has to
-        be."""
+        """The library that allocates the outputs, and the GPU. Raises Error if an array is on the wrong device."""
         kind, device = None, None
         here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
         for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
             view = _view(x)
             if view is None:
-                raise Error(f"{self.name}: out's {name} is a {type(x).__name__}, which is no array")
+                raise Error(f"{self.name}: {name} in out= is a {type(x).__name__}, which is no array.")
             here.append((name, view, t.place))
         for name, view, place in here:
             if place and view.device is not None:
-                raise Error(f"{self.name}: {name} is on a GPU, and belongs on the host: {name}.cpu()")
+                raise Error(f"{self.name}: {name} is on a GPU, but must be on the host. Pass {name}.cpu().")
             if not place and view.device is None:
                 raise Error(
-                    f"{self.name}: {name} is on the host: move it to the GPU ({name}.cuda()), or ask for the "
-                    f"oracle: kernels['{self.operation}', '{self.direction}'].oracle(...)"
+                    f"{self.name}: {name} is on the host. Move it to the GPU ({name}.cuda()), or call the oracle: "
+                    f"kernels['{self.operation}', '{self.direction}'].oracle(...)"
                 )
             if device is not None and view.device is not None and view.device != device[1]:
-                raise Error(f"{self.name}: {name} is on GPU {view.device}, {device[0]} on GPU {device[1]}")
+                raise Error(f"{self.name}: {name} is on GPU {view.device}, but {device[0]} is on GPU {device[1]}.")
             if view.device is not None:
                 device = (name, view.device)
             kind = kind or (view.kind if view.kind in ("torch", "cupy", "cuda") else None)
@@ -1276,7 +1285,8 @@ class Kernel(Operation):
         return kind, kbench._library().device() if device is None else device[1]
 
     def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
-        """Given ones looked at, others allocated; none for what writes nothing."""
+        """The outputs of a call: those in out, after validation, or newly allocated ones. Empty if the operation writes
+        nothing."""
         names = [name for name, _ in fit.signature.outputs]
         if self._origin & _ALLOCATES or self.name == "null_run":
             return []
@@ -1284,50 +1294,50 @@ class Kernel(Operation):
             values = []
             for k, t in enumerate(fit.tensors[len(fit.views) :]):
                 if t.place and kind != "torch":
-                    raise Error(f"{self.name}: host memory is allocated by torch: import it, or pass out=")
+                    raise Error(f"{self.name}: torch allocates its output in host memory. Import torch, or pass out=.")
                 where, pinned = (None, not self._origin & _PAGEABLE) if t.place else (device, False)
                 values.append(_empty(kind, fit.output_shape(k), fit.output_dtype(k), where, pinned))
             return values
         if len(out) != len(names):
-            raise Error(f"{self.name}: out has {len(out)} arrays, and {', '.join(names)} are wanted")
+            raise Error(f"{self.name}: out= has {len(out)} arrays; it needs {', '.join(names)}.")
         for k, x in enumerate(out):
             view = _view(x)
             shape, dtype = fit.output_shape(k), fit.output_dtype(k)
             if view is None or view.shape != shape or view.dtype != dtype or not view.contiguous:
                 raise Error(
-                    f"{self.name}: out's {names[k]} has to be {_shape_text(shape)} of {dtype}, contiguous"
+                    f"{self.name}: {names[k]} in out= has to be {_shape_text(shape)} of {dtype}, contiguous"
                     + ("" if view is None else f"; it is {_shape_text(view.shape)} of {view.dtype}")
                 )
         return list(out)
 
-    def _look(self, fit: _Fit) -> None:
+    def _require_dtype(self, fit: _Fit) -> None:
         if fit.dtype not in self.dtypes:
             others = ", ".join(
                 k.implementation for k in kernels if k.name == self.name and fit.dtype in k.dtypes
             )
             raise Error(
                 f"{self.name} {self.implementation} takes {', '.join(self.dtypes)}, not {fit.dtype}"
-                + (f"; in {fit.dtype} there are {others}" if others else "")
+                + (f"; implementations in {fit.dtype} are {others}" if others else "")
             )
         _whole(self, fit)
         if self.name in ("h2d_run", "d2h_run") and any(v.kind != "torch" for v in fit.views):
             raise Error(
-                f"{self.name}: of host memory it takes torch's tensors, which know whether they are pinned"
+                f"{self.name} takes only torch tensors, because only they tell whether host memory is pinned."
             )
 
     def bind(self, *inputs: Any, out: Any = None, stream: Optional[int] = None, **options: Any) -> Launch:
-        """The kernel with these inputs, ready to be launched again and again: outputs (out, or new ones)
-        and scratch memory are its own, inputs are those that it was given."""
+        """Prepares a launch of the kernel that can be repeated. It reads these inputs, and owns its scratch memory
+        and its outputs, which are out or new arrays."""
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
-        self._look(fit)
+        self._require_dtype(fit)
         kind, device = self._home(fit, given)
         return self._bound(
             fit, self._ready(fit, device), kind, device, self._outputs(fit, given, kind, device), stream
         )
 
     def _ready(self, fit: _Fit, device: int) -> _Library:
-        """The library with this kernel for this GPU."""
+        """The library with this kernel for this GPU. Raises Error if the kernel cannot run there."""
         _need_gpu()
         if not self.runs_on(_capability(device)):
             need, have = (f"{c // 10}.{c % 10}" for c in (self.sm, _capability(device)))
@@ -1337,7 +1347,7 @@ class Kernel(Operation):
             ]
             raise Error(
                 f"{self.name} {self.implementation} needs compute capability {need}, "
-                f"and GPU {device} has {have}; here run {', '.join(fine)}"
+                f"but GPU {device} has {have}. Implementations that run on it are {', '.join(fine)}."
             )
         library = _device(self.group, fit.dtype, _arch_of(device))
         if (self.operation, self.direction, self.implementation) not in library.rows:
@@ -1372,7 +1382,7 @@ class Kernel(Operation):
     def _once(self, inputs: Sequence[Any], out: Any, stream: Optional[int], options: Dict[str, Any]) -> Any:
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
-        self._look(fit)
+        self._require_dtype(fit)
         kind, device = self._home(fit, given)
         library, outputs = self._ready(fit, device), self._outputs(fit, given, kind, device)
         return self._bound(fit, library, kind, device, outputs, stream, own_workspace=False)(stream)
@@ -1385,13 +1395,15 @@ class Kernel(Operation):
         backward: Optional[str] = None,
         **options: Any,
     ) -> Any:
-        """Launches it and returns its output, or all of them as a tuple with their names (y, mean, rstd =
-        ...), made by the library that the inputs are of. Nothing is waited for.
+        """Launches the kernel and returns its output, without waiting for the GPU. Several outputs are a named tuple
+        (y, mean, rstd = ...). The library of the inputs allocates them.
 
-        out: where to write instead. stream: a cudaStream_t as a number; by default torch's or cupy's
-        current one, else the default stream. Other options are the operation's: .options. Where torch
-        tracks gradients of an input, the operation's backward kernel gives them: backward names its
-        implementation, by default the one of the same name, else the highest rung that runs.
+        out: arrays to write to instead. stream: a cudaStream_t as a number; by default the current stream of torch or
+        cupy, otherwise the default stream. options: options of the operation, see .options.
+        backward: the backward kernel's implementation, if torch tracks gradients of an input. By default the
+        implementation of the same name, otherwise the highest rung that runs.
+
+        Raises Error if the inputs do not fit, or the kernel cannot be built or launched.
         """
         if any(kbench._module_of(x) == "torch" and getattr(x, "requires_grad", False) for x in inputs):
             import torch
@@ -1399,7 +1411,7 @@ class Kernel(Operation):
             if torch.is_grad_enabled():
                 return _differentiable(self, inputs, out, stream, backward, options)
         if backward is not None:
-            raise Error(f"{self.name}: backward='{backward}': none of the inputs requires a gradient")
+            raise Error(f"{self.name}: backward='{backward}' was given, but no input requires a gradient.")
         return self._once(inputs, out, stream, options)
 
 
@@ -1407,13 +1419,13 @@ class Kernel(Operation):
 
 
 def _gradients_of(kernel: Kernel, named: Optional[str]) -> List[Kernel]:
-    """Kernels of the backward, the first to be tried first."""
+    """The backward kernels of a forward kernel, in the order in which they are tried."""
     if kernel.operation in ("matmul", "bmm"):
         return [kernel]
     found = [k for k in kernels if k.operation == kernel.operation and k.direction == "bwd"]
     if kernel.direction != "fwd" or not found:
         raise Error(
-            f"{kernel.name} has no backward here: call it under torch.no_grad(), or with detached inputs"
+            f"{kernel.name} has no backward kernel. Call it under torch.no_grad(), or with detached inputs."
         )
     if named is not None:
         return [kernels[kernel.operation, "bwd", named]]
@@ -1429,7 +1441,7 @@ def _differentiable(
     options: Dict[str, Any],
 ) -> Any:
     if out is not None or stream is not None:
-        raise Error(f"{kernel.name}: out= and stream= go without gradients: call it under torch.no_grad()")
+        raise Error(f"{kernel.name}: out= and stream= do not support gradients. Call it under torch.no_grad().")
     backwards = _gradients_of(kernel, backward)
     plan = {"kernel": kernel, "backwards": backwards, "options": options}
     return _bundle(kernel, _function().apply(plan, *inputs))
@@ -1439,7 +1451,7 @@ _made_function: Any = None
 
 
 def _function() -> Any:
-    """The torch.autograd.Function of all kernels, made when torch is there."""
+    """The torch.autograd.Function of all kernels. It is made on first use, so that torch stays optional."""
     global _made_function
     if _made_function is not None:
         return _made_function
@@ -1453,7 +1465,7 @@ def _function() -> Any:
             outputs = outputs if isinstance(outputs, tuple) else (outputs,)
             ctx.plan = plan
             ctx.save_for_backward(*inputs, *outputs)
-            # statistics that a backward kernel takes as they are
+            # the other outputs are statistics, such as mean and rstd, which have no gradients
             ctx.mark_non_differentiable(*outputs[1:])
             return tuple(outputs)
 
@@ -1474,7 +1486,8 @@ def _function() -> Any:
 def _first_that_runs(
     ladder: Sequence[Kernel], inputs: Sequence[Any], options: Dict[str, Any]
 ) -> Dict[str, Any]:
-    """Outputs by name of the first kernel that takes these inputs: some shapes suit not all of them."""
+    """Runs the first kernel that accepts these inputs, because not every kernel supports every shape. Returns its
+    outputs by name. Raises the Error of the first kernel if none runs."""
     error: Optional[Error] = None
     for kernel in ladder:
         try:
@@ -1483,11 +1496,11 @@ def _first_that_runs(
             error = error or e
             continue
         return dict(zip(kernel.outputs, outputs if isinstance(outputs, tuple) else (outputs,)))
-    raise error or Error("there is no kernel of this type")
+    raise error or Error("There is no kernel for this element type.")
 
 
 def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str, Any]:
-    """Gradients by the name of the input."""
+    """Computes the gradients of the inputs. Returns them by the input's name."""
     kernel, options = plan["kernel"], plan["options"]
     dy = dy.detach()
     if kernel.family == "gemm":
@@ -1498,7 +1511,7 @@ def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str,
         values["g"] = dy.float().reshape(1)
     if (
         kernel.operation == "cross_entropy"
-    ):  # its kernel has one g for all rows, which .sum() and .mean() give
+    ):  # the kernel takes one gradient g for all rows, which is what .sum() and .mean() produce
         same = all(stride == 0 or n == 1 for stride, n in zip(dy.stride(), dy.shape)) and dy.numel() > 0
         values["g"] = dy.reshape(-1)[:1].float() if same else dy.new_ones(1)
         scale = None if same else dy.unsqueeze(-1)
@@ -1516,7 +1529,8 @@ def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str,
 
 
 def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: str) -> Dict[str, Any]:
-    """Those of C = A B are products again: dA = dC B', dB = A' dC, each as the layout stores it."""
+    """Gradients of C = A B, which are matrix products as well: dA = dC B', dB = A' dC, in the storage order of the
+    layout."""
     a, b = names["A"].detach(), names["B"].detach()
     first, second = {
         "nn": ((dc, b, "nt"), (a, dc, "tn")),
@@ -1533,14 +1547,14 @@ def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: s
 
 
 class Kernels:
-    """All kernels: kernels[operation, direction, implementation], and kernels[operation, direction] for
-    what they have in common. Iterating gives every Kernel, in the table's order."""
+    """The table of all kernels. kernels[operation, direction, implementation] is a Kernel, and
+    kernels[operation, direction] is the Operation. Iterating gives every Kernel, in the order of the table."""
 
     def __init__(self) -> None:
         self._made: Dict[str, Dict[Tuple[str, ...], Any]] = {}
 
     def _all(self) -> Dict[Tuple[str, ...], Any]:
-        """Operations by two words, kernels by three, in the table's order."""
+        """Operations by (operation, direction) and kernels by (operation, direction, implementation)."""
         library = _host()
         if library.path not in self._made:
             made: Dict[Tuple[str, ...], Any] = {}
@@ -1564,7 +1578,7 @@ class Kernels:
     def __getitem__(self, key: Union[str, Tuple[str, ...]]) -> Any:
         words = (key,) if isinstance(key, str) else tuple(key)
         if not 1 <= len(words) <= 3 or not all(isinstance(w, str) for w in words):
-            raise Error("kernels['softmax', 'fwd', 'onepass']: operation, direction, implementation")
+            raise Error("kernels[...] takes operation, direction, implementation: kernels['softmax', 'fwd', 'onepass']")
         everything = self._all()
         if words in everything:
             return everything[words]
@@ -1587,8 +1601,9 @@ class Kernels:
         return [o for o in self._all().values() if not isinstance(o, Kernel)]
 
     def rows(self) -> List[Dict[str, Any]]:
-        """The table as dictionaries: operation, direction, implementation, rung, dtypes, sm (least compute
-        capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, tf32, formula, note."""
+        """The table as a list of dicts with the keys operation, direction, implementation, rung, dtypes, sm (smallest
+        compute capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, tf32, formula, note. The
+        attributes of Kernel have the same names."""
         return [
             {
                 "operation": k.operation,
@@ -1609,7 +1624,7 @@ class Kernels:
         ]
 
     def table(self) -> None:
-        """Prints a line for each operation and direction."""
+        """Prints one line per operation and direction: inputs and outputs, element types, implementations."""
         for o in self.operations():
             types = [t for t in _DTYPES if any(t in k.dtypes for k in self if k.name == o.name)]
             words = [
@@ -1626,8 +1641,10 @@ class Kernels:
         dtypes: Optional[Sequence[str]] = None,
         arch: Optional[str] = None,
     ) -> List[str]:
-        """Builds the kernels of these operations (all) in these types (all) now, as many at a time as there
-        are processors; for the GPU that is there, or arch: "sm_90a". Gives the libraries' paths."""
+        """Builds kernels now, with as many compilers in parallel as there are processors. Returns the paths of the
+        libraries.
+
+        operations, dtypes: by default all. arch: for example "sm_90a"; by default that of the current GPU."""
         groups = dict.fromkeys(o.group for o in self._asked(operations))
         if arch is None:
             _need_gpu()
@@ -1667,26 +1684,32 @@ class Kernels:
         precision: Optional[float] = None,
         seed: int = 42,
         progress: bool = True,
-        keep: Optional[Callable[["Contests"], None]] = None,
-    ) -> "Contests":
-        """The rows of the suite beside their peers, each in one contest: the same inputs, the same oracle,
-        timed in turn, cold; of sizes="small" as CUDA graphs. Needs PyTorch.
+        keep: Optional[Callable[["Comparisons"], None]] = None,
+    ) -> "Comparisons":
+        """Compares the kernels with their peers. All implementations of an operation get the same inputs, are checked
+        with the same oracle, and run in interleaved rounds with a cold cache. Needs a GPU and PyTorch. Returns the
+        records.
 
-        operations: all for which peers have figures, unless named. dtypes: of "f32", "f16", "bf16"; by
-        default those that are measured usually. shapes: a dictionary of batch_size, sequence_length,
-        tensor_dimension and what else the operation has (vocabulary, heads, causal, n, stride, layout), or
-        several; by default sizes: "usual", those for which figures are published most often; "small", those
-        that stay in the L2 cache: mode="graph" of kbench.compare, so that who cannot be captured has no time;
-        "compiled", the rows that a compiler's kernels are held against. implementations: by default all but
-        the first steps of a ladder. peers that are not installed are named in .missing, and on
-        stderr. max_time: seconds of samples, of each.
-        keep: called after each contest with what there is.
+        operations: names of operations; by default those that are compared usually.
+        peers: of "torch", "compile" (torch.compile), "triton", "cudnn", "fa2" (FlashAttention 2), "cupy". Peers that
+            are not installed are listed in .missing, and on stderr.
+        shapes: a dict, or a list of dicts, with batch_size, sequence_length, tensor_dimension and other axes of the
+            operation (vocabulary, heads, causal, n, stride, among, layout). Replaces sizes.
+        dtypes: of "f32", "f16", "bf16"; by default the usual ones of each operation.
+        implementations: by default all but the first rungs of a ladder.
+        directions: of "fwd", "bwd", "fwdbwd", "run"; by default all.
+        sizes: "usual": large shapes; "small": tensors that stay in the L2 cache, with mode="graph" of kbench.compare,
+            where an implementation that cannot be captured gets no time; "compiled": the shapes for the comparison with
+            torch.compile.
+        max_time, precision, seed: as in kbench.compare, for each implementation.
+        progress: print a line per comparison to stderr.
+        keep: called with all records so far after each comparison, for example to save them.
         """
         if isinstance(peers, str):
             peers = [peers]
         for peer in peers:
             if peer not in _PEERS:
-                raise Error(f"unknown peer '{peer}'; nearest is '{_nearest(peer, _PEERS)}'")
+                raise Error(f"unknown peer '{peer}'; nearest is '{_nearest(peer, _PEERS)}'.")
         unknown = [t for t in dtypes or () if t not in _DTYPES]
         if unknown:
             raise Error(f"unknown element type '{unknown[0]}'; there are {', '.join(_DTYPES)}")
@@ -1705,13 +1728,13 @@ class Kernels:
         _need_gpu()
         if not _installed("torch"):
             raise Error(
-                "the suite's inputs and most peers are PyTorch's, which is not installed: pip install torch"
+                "kernels.suite needs PyTorch for its inputs and most peers, and it is not installed: pip install torch"
             )
         device = kbench._library().device()
         for dtype in dict.fromkeys(d for _, d, _ in plan):
             self.build(list(dict.fromkeys(o for o, d, _ in plan if d == dtype)), [dtype], _arch_of(device))
-        out = Contests()
-        present, stream = out._look_for(peers, progress), _engine_stream(device)
+        out = Comparisons()
+        present, stream = out._find_peers(peers, progress), _engine_stream(device)
         for name, dtype, axes in plan:
             for operation in self.operations():
                 if operation.operation != name or (directions and operation.direction not in directions):
@@ -1719,10 +1742,10 @@ class Kernels:
                 if shapes is None and sizes != "usual" and not _is_of(sizes, name, operation.direction, dtype, axes):
                     continue
                 try:
-                    contest = _Contest(operation, dtype, axes, seed, device, stream)
-                    contest.mode = "graph" if sizes == "small" else None
-                    out += contest.run(present, implementations, max_time, precision, out.missing)
-                except (RuntimeError, MemoryError) as error:  # no room, say: the others go on
+                    comparison = _Comparison(operation, dtype, axes, seed, device, stream)
+                    comparison.mode = "graph" if sizes == "small" else None
+                    out += comparison.run(present, implementations, max_time, precision, out.missing)
+                except (RuntimeError, MemoryError) as error:  # for example out of memory: go on with the next one
                     first = (str(error).splitlines() or [type(error).__name__])[0][:160]
                     out.missing.append((f"{operation.name} {dtype} {axes}", first))
                 if progress:
@@ -1735,7 +1758,7 @@ class Kernels:
 kernels = Kernels()
 
 
-# --- the suite: what is run ---------------------------------------------------------------------------------
+# --- the suite: operations, element types and shapes --------------------------------------------------------
 
 
 def _axes(b: int, s: int, d: int, **more: Any) -> Dict[str, Any]:
@@ -1745,7 +1768,7 @@ def _axes(b: int, s: int, d: int, **more: Any) -> Dict[str, Any]:
 _ROWS = "softmax,layernorm,rmsnorm"
 _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("copy,fill,read,triad", "f32", {"n": 1 << 28}),
-    *[("copy", "f32", {"n": 1 << i}) for i in (20, 21, 22, 23, 24, 25, 26)],  # what others are held against
+    *[("copy", "f32", {"n": 1 << i}) for i in (20, 21, 22, 23, 24, 25, 26)],  # for the column "of a copy"
     ("add,relu,gelu_erf,gelu_tanh,silu,dropout,mse", "f32,bf16", _axes(16, 2048, 4096)),
     ("sum", "f32", _axes(32, 2048, 4096)),
     ("weighted_sum", "f32", _axes(32, 2048, 4096)),
@@ -1769,11 +1792,11 @@ _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     *[("attention", "bf16", _axes(16, 1024, 128, heads=16, causal=causal)) for causal in (0, 1)],
     ("attention", "bf16", _axes(1, 16384, 128, heads=16, causal=1)),
 ]
-# in a type that the operation is not measured in otherwise: where no type is asked for
+# further element types, which run only if dtypes is not given
 _ALSO: List[Tuple[str, str, Dict[str, Any]]] = [
     ("attention", "f16", _axes(4, 4096, 128, heads=16, causal=1)),
 ]
-_OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked for
+_OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run only if named in operations
     ("mul,div", "f32,bf16", _axes(16, 2048, 4096)),
     ("bmm", "f32,bf16", _axes(64, 256, 256)),
     ("strided", "f32", {"n": 1 << 23, "stride": 2}),
@@ -1786,14 +1809,14 @@ _SMALL: List[Tuple[str, str, Dict[str, Any]]] = [  # at most 16 MiB
     ("weighted_sum", "f32", _axes(1, 512, 1024)),
     (_ROWS, "f32,bf16", _axes(1, 512, 1024)),
     ("cross_entropy", "bf16", _axes(1, 512, 1024)),
-    ("embedding_fwd", "f32", _axes(1, 512, 768, vocabulary=50257)),  # a gradient is the table's size
+    ("embedding_fwd", "f32", _axes(1, 512, 768, vocabulary=50257)),  # not bwd: its gradient has the table's size
     ("transpose", "f32,bf16", _axes(1, 1024, 1024)),
     ("matmul", "f32,bf16", _axes(1, 512, 512)),
     ("matmul", "f32,bf16", _axes(1, 1024, 1024)),
     *[("attention", "bf16", _axes(1, 512, 64, heads=8, causal=causal)) for causal in (0, 1)],
 ]
 _BOTH = ",".join(f"{o}_{d}" for o in _ROWS.split(",") for d in ("fwd", "bwd"))
-# what torch.compile is the peer to look at of
+# operations for which torch.compile is the most important peer
 _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
     (_BOTH, "bf16", _axes(8, 1024, 4096)),
     (_BOTH, "bf16", _axes(8, 1024, 1024)),
@@ -1810,8 +1833,8 @@ _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
     ("attention_fwd", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
 ]
 _SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}  # operations, or one direction of them
-_NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
-# the first steps of the ladders, which show where one starts
+_NO_PEERS = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
+# the first rungs of the ladders, which are left out by default
 _FIRST_STEPS = (
     "naive",
     "atomic",
@@ -1827,7 +1850,7 @@ _FIRST_STEPS = (
 
 
 def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[str, Any]) -> bool:
-    """Whether an operation is run in this direction, type and shape, if it is run at all."""
+    """Whether these sizes include the operation in this direction, element type and shape."""
     either = {operation, f"{operation}_{direction}"}
     return any(
         either & set(names.split(",")) and dtype in types.split(",") and axes == a
@@ -1838,12 +1861,12 @@ def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[st
 def _plan(
     operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]], sizes: str = "usual"
 ) -> List[Tuple[str, str, Any]]:
-    """Operation, element type and axes of each run."""
+    """Operation, element type and axes of each comparison. Raises Error for unknown names, and if nothing is left."""
     if sizes not in _SIZES_OF:
-        raise Error(f"sizes='{sizes}': one of {', '.join(_SIZES_OF)}")
-    for o in _NO_CONTEST:
+        raise Error(f"sizes='{sizes}' is unknown; one of {', '.join(_SIZES_OF)}")
+    for o in _NO_PEERS:
         if operations and o in operations:
-            raise Error(f"{o} has no peers in Python: the suite times it, examples/suite.cu --op {o}")
+            raise Error(f"{o} has no peers in Python. The suite in CUDA times it: examples/suite.cu --op {o}")
     plan: List[Tuple[str, str, Any]] = []
     if shapes is None and sizes != "usual":
         for names, types, axes in _SIZES_OF[sizes]:
@@ -1858,7 +1881,7 @@ def _plan(
                     if (operations is None or name in operations) and (not dtypes or dtype in dtypes):
                         plan.append((name, dtype, axes))
         done = {name for name, _, _ in plan}
-        for names, types, axes in _RUNS + _OTHERS:  # types that are not measured usually
+        for names, types, axes in _RUNS + _OTHERS:  # operations that were asked for in types other than the usual ones
             for name in names.split(","):
                 if operations and name in operations and name not in done:
                     has = {t for k in kernels if k.operation == name for t in k.dtypes}
@@ -1872,7 +1895,7 @@ def _plan(
             if wrong:
                 raise Error(f"unknown axis '{wrong[0]}'; nearest is '{_nearest(wrong[0], known)}'")
             if axes.get("layout", "nn") not in _LAYOUTS:
-                raise Error(f"layout='{axes['layout']}': one of {', '.join(_LAYOUTS)}")
+                raise Error(f"layout='{axes['layout']}' is unknown; one of {', '.join(_LAYOUTS)}")
         names = operations or {n for names, _, _ in _RUNS for n in names.split(",")}
         order = list(dict.fromkeys(k.operation for k in kernels if k.operation in names))
         for name in order:
@@ -1885,10 +1908,10 @@ def _plan(
                 )
                 lacks = [x for x in needs + ["among"] * (name == "gather") if x not in axes]
                 if lacks:
-                    raise Error(f"a shape of {name} needs {lacks[0]}; this one has {', '.join(axes)}")
+                    raise Error(f"a shape of {name} needs {lacks[0]}; this one has only {', '.join(axes)}")
             plan += [(name, t, axes) for axes in several for t in types if t in has]
     if not plan:
-        raise Error("nothing is left to run: these operations have no kernels in these element types, or sizes")
+        raise Error("Nothing is left to run: these operations have no kernels in these element types or sizes.")
     return plan
 
 
@@ -1899,7 +1922,7 @@ _PEERS = {
     "cudnn": "torch",
     "fa2": "torch",
     "cupy": "cupy",
-}  # and the module that each needs
+}  # by peer: the module that it needs
 
 
 def _installed(module: str) -> bool:
@@ -1910,12 +1933,13 @@ def _installed(module: str) -> bool:
     return True
 
 
-# What the peers may be off by, ||got - want|| / ||want||: the right operation, however it rounds in between.
+# Bounds on the error of the peers, ||got - want|| / ||want||. They are loose: a peer may round intermediate results,
+# but it must compute the right operation.
 _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
 def _engine_stream(device: int) -> int:
-    """The stream that kbench's contests run on: one for the whole process."""
+    """The stream on which kbench measures; the process has only one. Found by timing a function that notes it."""
     import torch
 
     seen: List[int] = []
@@ -1927,12 +1951,13 @@ def _engine_stream(device: int) -> int:
 
     kbench.time(look, samples=5, device=device)
     if not seen:
-        raise Error("kbench called nothing on this GPU")
+        raise Error("kbench called no function on this GPU. kbench.time(...) on it shows why.")
     return seen[0]
 
 
-class _Contest:
-    """One operation in one direction, type and shape: its inputs, what is right, and who takes part."""
+class _Comparison:
+    """The comparison of an operation in one direction, element type and shape: its inputs, its oracle, and all
+    implementations."""
 
     def __init__(
         self, operation: Operation, dtype: str, axes: Dict[str, Any], seed: int, device: int, stream: int
@@ -1966,7 +1991,7 @@ class _Contest:
 
     @property
     def forward(self) -> Optional[Operation]:
-        """The forward of a backward whose inputs its outputs are."""
+        """The forward operation, whose outputs the backward takes as inputs; None if there is none."""
         return next(
             (
                 o
@@ -1996,7 +2021,8 @@ class _Contest:
         return letters
 
     def _filled(self, operation: Operation) -> Dict[str, Any]:
-        """Inputs with random numbers of the kind that each takes; what is filled for fill."""
+        """Random inputs by name, each with the distribution that the library describes; for fill_run the array
+        "out"."""
         torch, letters = self.torch, self._sizes()
         signature = _signature(operation.name, operation.family, self.layout)
         shape = operation._shape_of(letters, self.options)
@@ -2021,7 +2047,7 @@ class _Contest:
             elif t.fill == 4:
                 x = torch.arange(math.prod(size), **where).reshape(size) % max(1, int(t.b))
             else:
-                raise Error(f"{operation.name}: {name} cannot be filled from Python")
+                raise Error(f"{operation.name}: {name} needs a distribution that kbench_kernels.py does not know.")
             values[name] = x.to(kind)
         if operation.name == "fill_run":
             values["out"] = torch.zeros(
@@ -2030,7 +2056,8 @@ class _Contest:
         return values
 
     def _after_forward(self) -> Dict[str, Any]:
-        """What a backward takes: inputs and outputs of the forward, and a gradient of its first output."""
+        """The inputs of a backward: the inputs and outputs of the forward, and a random gradient of its first
+        output."""
         torch, forward = self.torch, self.forward
         assert forward is not None
         values = self._filled(forward)
@@ -2049,7 +2076,8 @@ class _Contest:
         return values
 
     def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
-        """Implementations of the library that run, each with outputs of its own."""
+        """The kernels of the library that run on this GPU, by name: each as a Launch with its own outputs, and its
+        Kernel. The others are added to missing, with the reason."""
         out: Dict[str, Any] = {}
         capability, name = _capability(self.device), self.operation.name
         ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
@@ -2059,9 +2087,9 @@ class _Contest:
                 continue
             if implementations is None and k.implementation in _FIRST_STEPS and k.rung < top:
                 continue
-            if k.tf32:  # no contest
+            if k.tf32:  # not comparable with f32
                 if implementations is not None:
-                    missing.append((f"{k.name} {k.implementation}", "multiplies less exactly than its peers"))
+                    missing.append((f"{k.name} {k.implementation}", "multiplies with less precision than its peers"))
                 continue
             target = self.torch.empty_like(self.values["out"]) if k.name == "fill_run" else None
             try:
@@ -2073,7 +2101,7 @@ class _Contest:
                 continue
             why = launch.why_not()
             outputs = launch.outputs if isinstance(launch.outputs, tuple) else (launch.outputs,)
-            for x in outputs:  # what is not written is no result
+            for x in outputs:  # so that the check detects elements that a later launch does not write
                 x.fill_(math.nan if x.is_floating_point() else -1)
             if why:
                 missing.append((f"{k.name} {k.implementation} {self.dtype} {self.axes}", why))
@@ -2096,7 +2124,7 @@ class _Contest:
             return []
         given = [self.values["out"]] if o.name == "fill_run" else ()
         fit = o._fit(self.inputs, self.options, given)
-        known = _Known(o, fit)
+        known = _OracleResult(o, fit)
         functions: Dict[str, Callable[[], Any]] = {}
         for peer in peers:
             for name, function in _PeerFunctions(self).of(peer, missing).items():
@@ -2149,7 +2177,7 @@ class _Contest:
         return run
 
     def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
-        """A peer's mask is its own: right are the values that it keeps, and how many those are."""
+        """Checks the dropout of a peer, whose random mask differs: the values of the kept elements, and their share."""
         (got,) = outputs.values()
         source = self.values["dy" if self.operation.direction == "bwd" else "x"]
         kept = got != 0
@@ -2157,7 +2185,7 @@ class _Contest:
         want = source[kept].float() / 0.9
         error = float((got[kept].float() - want).norm() / want.norm())
         bound, spread = _PEER_NORM[self.dtype], 5 * math.sqrt(0.09 / max(1, math.prod(got.shape))) + 1e-3
-        text = f"{share:.3f} are kept, {error:.2g} off"
+        text = f"a share of {share:.3f} is kept (expected 0.9); the error is {error:.2g}"
         return error <= bound and abs(share - 0.9) < spread, error, bound, text
 
 
@@ -2165,11 +2193,12 @@ class _Contest:
 
 
 class _PeerFunctions:
-    """A contest's peers: each a function without arguments that gives (False, outputs by name)."""
+    """The peers of a comparison: each is a function without arguments that returns (False, outputs by name). False: the
+    outputs come from a peer."""
 
-    def __init__(self, contest: _Contest) -> None:
-        self.contest, self.torch = contest, contest.torch
-        self.operation, self.values = contest.operation, contest.values
+    def __init__(self, comparison: _Comparison) -> None:
+        self.comparison, self.torch = comparison, comparison.torch
+        self.operation, self.values = comparison.operation, comparison.values
 
     def of(self, peer: str, missing: List[Tuple[str, str]]) -> Dict[str, Callable[[], Any]]:
         make = {
@@ -2186,22 +2215,22 @@ class _PeerFunctions:
                 return {}
             torch = self.torch
             torch.cuda.synchronize()
-            # what does not run here, and what is compiled or kept for later by its first call
+            # the first call shows whether the peer runs here, and compiles it
             with torch.cuda.stream(
-                torch.cuda.ExternalStream(self.contest.stream, device=self.contest.device)
+                torch.cuda.ExternalStream(self.comparison.stream, device=self.comparison.device)
             ):
                 function()
             torch.cuda.synchronize()
         except Exception as error:
             first = (str(error).splitlines() or [type(error).__name__])[0][:160]
-            missing.append((f"{peer}: {self.operation.name} {self.contest.dtype} {self.contest.axes}", first))
+            missing.append((f"{peer}: {self.operation.name} {self.comparison.dtype} {self.comparison.axes}", first))
             return {}
         return {peer: function}
 
     # --- PyTorch: forwards as functions of named tensors; backwards through autograd
 
     def _forward(self) -> Optional[Callable[..., Any]]:
-        torch, o, axes = self.torch, self.operation.operation, self.contest.axes
+        torch, o, axes = self.torch, self.operation.operation, self.comparison.axes
         F = torch.nn.functional
         causal = bool(axes.get("causal", 0))
         if o in ("matmul", "bmm"):
@@ -2209,9 +2238,10 @@ class _PeerFunctions:
                 "nn": lambda A, B: A @ B,
                 "nt": lambda A, B: A @ B.transpose(-1, -2),
                 "tn": lambda A, B: A.transpose(-1, -2) @ B,
-            }[self.contest.layout]
+            }[self.comparison.layout]
         known: Dict[str, Callable[..., Any]] = {
-            "matmul_e4m3": lambda A, B, sa, sb: A @ B.transpose(-1, -2) * sa * sb,  # in a type that torch multiplies
+            # for inputs that were converted to a type that torch multiplies
+            "matmul_e4m3": lambda A, B, sa, sb: A @ B.transpose(-1, -2) * sa * sb,
             "copy": lambda x: x.clone(),
             "triad": lambda a, b: torch.add(a, b, alpha=3),
             "strided": lambda x: x[:: axes.get("stride", 1)].contiguous(),
@@ -2238,11 +2268,11 @@ class _PeerFunctions:
         return known.get(o)
 
     def _tensors(self) -> Dict[str, Any]:
-        """Inputs of the forward as the peer takes them."""
-        names = self.contest.forward.inputs if self.operation.direction == "bwd" else self.operation.inputs
+        """The inputs of the forward, in the types that torch takes."""
+        names = self.comparison.forward.inputs if self.operation.direction == "bwd" else self.operation.inputs
         out = {n: self.values[n] for n in names}
         if "t" in out:
-            out["t"] = out["t"].long()  # cross entropy takes no other
+            out["t"] = out["t"].long()  # torch's cross entropy needs int64
         return out
 
     def _eager(self) -> Optional[Callable[[], Any]]:
@@ -2259,7 +2289,7 @@ class _PeerFunctions:
         ):
             return self._into()
         if o.name == "embedding_bwd":
-            rows, dw = self.contest.axes["vocabulary"], torch.ops.aten.embedding_dense_backward
+            rows, dw = self.comparison.axes["vocabulary"], torch.ops.aten.embedding_dense_backward
             dy, ids = self.values["dy"], self.values["ids"].long()
             return lambda: (False, {"dW": dw(dy, ids, rows, -1, False)})
         if o.name == "weighted_sum_bwd":
@@ -2269,16 +2299,16 @@ class _PeerFunctions:
         return self._of_forward(forward) if forward else None
 
     def _into(self) -> Callable[[], Any]:
-        """Operations that write where they are told."""
+        """PyTorch's operations that write to an existing tensor (out=)."""
         o, torch, v = self.operation.name, self.torch, self.values
-        kind = {"dtype": getattr(torch, _LONG[self.contest.dtype]), "device": f"cuda:{self.contest.device}"}
+        kind = {"dtype": getattr(torch, _LONG[self.comparison.dtype]), "device": f"cuda:{self.comparison.device}"}
         shape = v["out"].shape if o == "fill_run" else v[self.operation.inputs[0]].shape
         if o in ("matmul_fwd", "bmm_fwd"):
             forward = self._forward()
             out = torch.empty_like(forward(*self._tensors().values()))
             a, b = self._tensors().values()
-            a = a.transpose(-1, -2) if self.contest.layout == "tn" else a
-            b = b.transpose(-1, -2) if self.contest.layout == "nt" else b
+            a = a.transpose(-1, -2) if self.comparison.layout == "tn" else a
+            b = b.transpose(-1, -2) if self.comparison.layout == "nt" else b
             return lambda: (False, {"C": torch.matmul(a, b, out=out)})
         out = torch.empty(shape, **kind)
         work = {
@@ -2292,9 +2322,9 @@ class _PeerFunctions:
         return lambda: (False, {"y": work()})
 
     def _of_forward(self, forward: Callable[..., Any]) -> Callable[[], Any]:
-        """A forward without gradients; both at once; or a backward alone, of a forward that ran before on
-        the stream
-        that is current then: autograd goes back on the stream of the forward."""
+        """A function that runs the forward without gradients, the forward and the backward, or the backward alone. The
+        forward of a backward runs once before, on the current stream, because autograd runs a backward on the stream of
+        its forward."""
         o, torch, tensors = self.operation, self.torch, self._tensors()
         if o.direction in ("fwd", "run"):
             name = o.outputs[0]
@@ -2316,8 +2346,8 @@ class _PeerFunctions:
                 return False, {"loss": loss.detach(), "dx": dx}
 
             return both
-        graphs: Dict[int, Any] = {}  # by stream
-        dy = self.values["d" + self.contest.forward.outputs[0]]
+        graphs: Dict[int, Any] = {}  # by stream: output of the forward, and its gradient
+        dy = self.values["d" + self.comparison.forward.outputs[0]]
 
         def bwd() -> Any:
             stream = torch.cuda.current_stream().cuda_stream
@@ -2340,8 +2370,8 @@ class _PeerFunctions:
         import torch._functorch.config as config
 
         if hasattr(config, "donated_buffer"):
-            config.donated_buffer = False  # a backward is run again and again
-        self.torch.compiler.reset()  # behind eight shapes of one function it would give the eager one
+            config.donated_buffer = False  # allows retain_graph=True: the backward runs repeatedly
+        self.torch.compiler.reset()  # otherwise torch falls back to eager code after eight shapes of a function
         return self._of_forward(self.torch.compile(forward, dynamic=False))
 
     def _attention(self, backend: str) -> Optional[Callable[[], Any]]:
@@ -2357,10 +2387,10 @@ class _PeerFunctions:
 
         return self._of_forward(forward)
 
-    # --- Triton: what its users write first: a row for each program, held in registers
+    # --- Triton: kernels like those of its tutorials: each program keeps one row in registers
 
     def _triton(self) -> Optional[Callable[[], Any]]:
-        name, columns = self.operation.name, self.contest.axes.get("tensor_dimension", 0)
+        name, columns = self.operation.name, self.comparison.axes.get("tensor_dimension", 0)
         takes = {"softmax_fwd": "x", "layernorm_fwd": "xwb", "rmsnorm_fwd": "xw", "add_fwd": "ab"}
         if name not in takes or (columns > 32768 and name != "add_fwd"):
             return None
@@ -2375,7 +2405,7 @@ class _PeerFunctions:
             "copy_run fill_run triad_run add_fwd mul_fwd div_fwd relu_fwd sum_run transpose_run matmul_fwd"
         )
         known += " bmm_fwd"
-        if name not in known.split() or self.contest.dtype == "bf16" or self.contest.layout != "nn":
+        if name not in known.split() or self.comparison.dtype == "bf16" or self.comparison.layout != "nn":
             return None
         import cupy
 
@@ -2419,7 +2449,7 @@ def _triton_rows() -> Any:
     import triton
     import triton.language as tl
 
-    # Triton looks the names of a kernel's text up among the module's
+    # Triton resolves the names in a kernel's source among the globals of its module
     globals()["tl"] = tl
 
     @triton.jit
@@ -2507,7 +2537,7 @@ def _key_of(record: Record) -> str:
 
 
 def _is_short(record: Record) -> bool:
-    """Rows too short to be bound by memory: no share of a copy is asked for."""
+    """Whether the rows are so short that memory bandwidth is not the limit. Then there is no target for "of a copy"."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 
@@ -2535,12 +2565,14 @@ _PEER_NAMES = {
     "cupy": "CuPy",
 }
 _GRAPHS = """\
-Each time is that of one launch in a row of them on the same tensors, which stay in the L2 cache. The function is
-captured N times in a row into one CUDA graph and 2 N times into another, N so that the first takes 200 us or has 2000
-kernels; both are launched behind a gate that opens when they are queued, and a sample is the difference of their times
-by events, over N: no launch from the host is in it, what lies between two kernels of a graph is. All functions of a row
-take turns, each is checked before and behind its samples, and the median of the samples stands here. Nothing is taken
-off. Who cannot be captured has no time. Peers allocate their results, by torch's caching allocator, at no cost here."""
+Each time is the time per launch, for launches in a row on the same tensors, which stay in the L2 cache. The function
+is captured N times in a row into one CUDA graph and 2 N times into another. N is chosen so that the first graph takes
+200 us or has 2000 kernels. Both graphs are queued behind a gate on the GPU, and then the gate opens. A sample is the
+difference of the two times, measured with events, divided by N. It includes the gaps between the kernels of a graph,
+but no launch overhead of the host. All functions of a row run in interleaved rounds, and each is checked before and
+after its samples. The table shows the median of the samples; nothing is subtracted. A function that cannot be
+captured has no time. The peers allocate their results with torch's caching allocator, which costs nothing inside a
+graph."""
 _TOGETHER = [
     ("copy", "fill", "read", "triad", "add", "relu"),
     ("gelu_erf", "gelu_tanh", "silu", "dropout"),
@@ -2548,25 +2580,25 @@ _TOGETHER = [
     ("layernorm", "rmsnorm"),
     ("embedding", "transpose"),
 ]
-# share of the copy of as many bytes that is asked for, where it is not 0.92; of the peer's speed 1 is
+# target for the time of a copy of the same size divided by the kernel's time, if it is not 0.92
 _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_entropy", "fwdbwd"): 0.85}
 
 
-class Contests(Records):
-    """The records of a suite, and its tables: the best of kbench in each contest, how much of the machine
-    that is, how much of a copy of as many bytes in the same run, and how it stands to the best peer.
-    .missing: who could not take part, and why."""
+class Comparisons(Records):
+    """The records of kernels.suite and their tables. A row of a table is a comparison: the best kernel of kbench, its
+    share of the measured peak, its speed relative to a copy of as many bytes in the same run, and relative to the best
+    peer. .missing: list of (implementation, reason) of those that were not measured."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         super().__init__(records)
         self.missing: List[Tuple[str, str]] = []
 
     @classmethod
-    def load(cls, path: str) -> "Contests":
-        """Records of a file that kbench.save wrote of a suite."""
+    def load(cls, path: str) -> "Comparisons":
+        """Reads the records of a suite from a file that kbench.save has written."""
         return cls(kbench.load(path))
 
-    def _look_for(self, peers: Sequence[str], progress: bool) -> List[str]:
+    def _find_peers(self, peers: Sequence[str], progress: bool) -> List[str]:
         present = []
         for peer in peers:
             if _installed(_PEERS[peer]):
@@ -2574,13 +2606,13 @@ class Contests(Records):
                 continue
             self.missing.append((peer, f"{_PEERS[peer]} is not installed"))
             if progress:
-                print(f"{peer} is left out: {_PEERS[peer]} is not installed", file=sys.stderr)
+                print(f"kbench: {peer} is left out: {_PEERS[peer]} is not installed", file=sys.stderr)
         return present
 
     def rows(self) -> Iterator[Dict[str, Any]]:
-        """One dictionary for each operation, direction, element type and shape, in the order measured:
-        name, record (kbench's best), peers (microseconds by name), peer (the best one's name), peer_us, ratio
-        (its time over kbench's), copy (time of a copy of as many bytes over kbench's)."""
+        """One dict per comparison, in the order of measurement: name, record (kbench's best), peers (time in us by
+        name), peer (name of the best peer), peer_us, ratio (the best peer's time divided by kbench's), copy (time of
+        a copy of as many bytes divided by kbench's time)."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":
@@ -2588,8 +2620,8 @@ class Contests(Records):
         copies = sorted(times.items())
 
         def copy_ms(size: float) -> float:
-            """A copy of as many bytes: between two that were timed a straight line, beyond them the
-            nearest's rate."""
+            """The time of a copy of as many bytes: interpolated linearly between two measured copies, or extrapolated
+            with the rate of the nearest one."""
             for (a, at_a), (b, at_b) in zip(copies, copies[1:]):
                 if a <= size <= b:
                     return at_a + (at_b - at_a) * (size - a) / (b - a)
@@ -2620,22 +2652,22 @@ class Contests(Records):
             yield row
 
     def _shown(self) -> Iterator[Dict[str, Any]]:
-        """All but the copies that others are held against."""
+        """The rows without the copies that serve only for the column "of a copy"."""
         copies = [r.params.get("n", 0) for r in self if r.operation == "copy"]
         for row in self.rows():
             r = row["record"]
             if r.operation != "copy" or r.params.get("n", 0) == max(copies):
                 yield row
 
-    def of(self, sizes: str) -> "Contests":
-        """The records of rows that suite(sizes=...) runs."""
+    def of(self, sizes: str) -> "Comparisons":
+        """The records of the comparisons that suite(sizes=...) runs."""
         axes = [{k: v for k, v in r.params.items() if k not in ("dtype", "dir")} for r in self]
-        taken = Contests(r for r, a in zip(self, axes) if _is_of(sizes, r.operation, r.direction, r.dtype, a))
+        taken = Comparisons(r for r, a in zip(self, axes) if _is_of(sizes, r.operation, r.direction, r.dtype, a))
         taken.missing = self.missing
         return taken
 
     def _graphs(self) -> str:
-        """Every row of launches in CUDA graphs: all peers, and how the times are to be read."""
+        """The table of launches in CUDA graphs: every comparison with all peers, and an explanation of the times."""
         rows = list(self._shown())
         titles = [t for t in _PEER_NAMES.values() if any(t in row["peers"] for row in rows)]
         lines = ["| " + " | ".join(["operation", "shape", "best of kbench", *titles, "kbench is"]) + " |"]
@@ -2654,7 +2686,7 @@ class Contests(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """Every row; below, means()."""
+        """A Markdown table with every comparison, and means() below it."""
         if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2673,7 +2705,7 @@ class Contests(Records):
         return "\n".join(lines) + "\n" + self._means_text()
 
     def table(self) -> None:
-        """Prints every row, in columns."""
+        """Prints the table of markdown() in aligned columns, and .missing."""
         rows, _, below = self.markdown().partition("\n\n")
         cells = [[c.strip(" `") for c in line.strip("|").split("|")] for line in rows.splitlines()]
         cells = [[c.replace("`", "") for c in line] for line in cells if not line[0].startswith("---")]
@@ -2686,10 +2718,9 @@ class Contests(Records):
             print(f"missing: {who}: {why}")
 
     def means(self) -> Dict[str, Tuple[float, int]]:
-        """How fast kbench's best is as a whole: the geometric mean of a peer's time over kbench's, and of how
-        many rows, for the best peer of each row, for the best without Triton (whose kernels are this file's,
-        where the others are as they come), for PyTorch and for torch.compile. A row without the peer is in no
-        mean of it; a peer without rows has none."""
+        """The geometric mean of a peer's time divided by kbench's time, and the number of rows in it. There is a mean
+        for the best peer of each row, for the best peer except Triton (whose kernels are part of this file), for
+        PyTorch and for torch.compile. A mean covers the rows that have the peer."""
         rows, out = list(self._shown()), {}
         triton, torch, compiled = (_PEER_NAMES[p] for p in ("triton", "torch", "compile"))
         of: Dict[str, Callable[[str], bool]] = {"the best peer": lambda p: True}
@@ -2707,7 +2738,8 @@ class Contests(Records):
         return out
 
     def summary(self) -> str:
-        """One row for each group of operations, with the range over its types and shapes; below, means()."""
+        """A Markdown table with one row per group of operations, which gives the range over element types and shapes,
+        and means() below it."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]
@@ -2737,7 +2769,7 @@ class Contests(Records):
         return "\n".join(lines) + "\n" + self._means_text()
 
     def missed(self) -> List[str]:
-        """The rows below their targets, and by what."""
+        """A line for each row below its target, with the value and the target."""
         out = []
         for row in self.rows():
             r, words = row["record"], []
@@ -2750,6 +2782,9 @@ class Contests(Records):
             if words:
                 out.append(f"{row['name']}: {', '.join(words)}")
         return out
+
+
+Contests = Comparisons  # the former name
 
 
 def _range_of(values: Iterable[Optional[float]], digits: int, unit: str = "") -> str:
@@ -2765,29 +2800,30 @@ def _main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="kbench_kernels.py",
-        description="The kernels beside their peers, on a GPU with PyTorch; a table.",
+        description="Compares the kernels of kbench_kernels.cuh with their peers, and prints a table. Needs a GPU and "
+        "PyTorch.",
     )
-    parser.add_argument("--json", metavar="FILE", help="where the records go, after each contest")
-    parser.add_argument("--load", metavar="FILE", help="the table of records that are there; needs no GPU")
-    parser.add_argument("--op", metavar="A,B", help="operations (all that have peers)")
-    parser.add_argument("--dtype", metavar="A,B", help="of f32, f16, bf16")
-    parser.add_argument("--peers", metavar="A,B", default=",".join(_PEERS), help="of " + ", ".join(_PEERS))
+    parser.add_argument("--json", metavar="FILE", help="save the records, after each comparison")
+    parser.add_argument("--load", metavar="FILE", help="print the table of saved records; needs no GPU")
+    parser.add_argument("--op", metavar="A,B", help="operations (default: all that have peers)")
+    parser.add_argument("--dtype", metavar="A,B", help="element types: f32, f16, bf16")
+    parser.add_argument("--peers", metavar="A,B", default=",".join(_PEERS), help="peers: " + ", ".join(_PEERS))
     parser.add_argument(
-        "--max-time", type=float, default=0.3, metavar="S", help="seconds of samples, of each (0.3)"
+        "--max-time", type=float, default=0.3, metavar="S", help="seconds of sampling per implementation (0.3)"
     )
     parser.add_argument(
         "--sizes",
         choices=list(_SIZES_OF),
-        help="usual: memory is what counts; small: as CUDA graphs, in cache; compiled: the rows that a compiler's "
-        "kernels are held against. With --load, the rows of the file that are among these",
+        help="usual: large tensors in memory; small: tensors in the L2 cache, launched as CUDA graphs; compiled: the "
+        "shapes for the comparison with torch.compile. With --load: print only these rows of the file",
     )
-    parser.add_argument("--list", action="store_true", help="the operations")
+    parser.add_argument("--list", action="store_true", help="list the operations")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--summary", action="store_true", help="a row for each group of operations")
-    form.add_argument("--missed", action="store_true", help="the rows below their targets")
+    form.add_argument("--summary", action="store_true", help="print one row per group of operations")
+    form.add_argument("--missed", action="store_true", help="print the rows below their targets")
     o = parser.parse_args(list(words))
 
-    def save(rows: Contests) -> None:
+    def save(rows: Comparisons) -> None:
         if o.json:
             kbench.save(rows, o.json)
 
@@ -2797,8 +2833,8 @@ def _main(words: Sequence[str]) -> int:
             return 0
         if o.load:
             if not os.path.isfile(o.load):
-                raise Error(f"there is no file {o.load}")
-            rows = Contests.load(o.load)
+                raise Error(f"there is no file {o.load}.")
+            rows = Comparisons.load(o.load)
             rows = rows.of(o.sizes) if o.sizes else rows
         else:
             split = lambda text: text.split(",") if text else None  # noqa: E731
@@ -2824,6 +2860,6 @@ def _main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    from kbench_kernels import _main as main  # the one that kbench.kernels is of
+    from kbench_kernels import _main as main  # of the imported module, whose classes kbench.kernels uses
 
     sys.exit(main(sys.argv[1:]))

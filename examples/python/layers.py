@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Layers over batch, length and dimension: LayerNorm, GELU, Swish and losses, beside PyTorch and torch.compile.
+"""Compares LayerNorm, GELU, Swish and losses with PyTorch and torch.compile, over batch, length and dimension.
 
-python3 examples/python/layers.py                                        a table, and layers.json
+python3 examples/python/layers.py                                        prints a table, writes layers.json
 python3 examples/python/layers.py --batch 1:64:*4 --length 512,2048 --dimension 768,1024:8192:*2 --dtype f32,bf16
 python3 examples/python/layers.py --operation layernorm --direction fwd,bwd
-python3 examples/python/layers.py --dry-run                              what would run; needs no GPU
+python3 examples/python/layers.py --dry-run                              lists what would run; needs no GPU
 
-Each operation, shape and element type is one contest: the same inputs, the same check against the oracle, timed in
-turn, the L2 cold.
+Each operation, shape and element type is one comparison: all implementations get the same inputs, are checked with the
+same oracle, and run in interleaved rounds with a cold L2 cache.
 """
 
 import argparse
@@ -19,23 +19,23 @@ import kbench
 OPERATIONS = ["layernorm", "gelu_erf", "silu", "mse", "cross_entropy"]  # silu is Swish
 TITLES = {"gelu_erf": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "Swish", "layernorm": "LayerNorm", "mse": "MSE"}
 TITLES["cross_entropy"] = "cross entropy"
-HEAD = ["operation", "batch", "length", "dim", "type", "implementation", "us", "+- %", "GB/s", "of roof %", "runs/s"]
-HEAD += ["against torch", "words"]
+HEAD = ["operation", "batch", "length", "dim", "type", "implementation", "us", "+- %", "GB/s", "of peak %", "runs/s"]
+HEAD += ["vs torch", "flags"]
 
 
 def numbers(text):
-    """A list as kbench's programs take it behind -a: 512,1024:8192:*2 or 0:100:+25."""
+    """Parses a list of sizes in the syntax of kbench's option -a: 512,1024:8192:*2 or 0:100:+25."""
     values = []
     for part in text.split(","):
         found = re.fullmatch(r"(\d+)(?::(\d+):([*+])(\d+))?", part)
         if not found or (found[3] == "*" and (int(found[1]) < 1 or int(found[4]) < 2)) or found[4] == "0":
-            raise argparse.ArgumentTypeError(f"'{part}': a number or a range, as in 1024:8192:*2 or 128:512:+128")
+            raise argparse.ArgumentTypeError(f"'{part}' is neither a number nor a range (1024:8192:*2, 128:512:+128)")
         first, last, how, step = int(found[1]), int(found[2] or found[1]), found[3] or "+", int(found[4] or 1)
         while first <= last:
             values.append(first)
             first = first * step if how == "*" else first + step
     if not values or min(values) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}': sizes from 1 on")
+        raise argparse.ArgumentTypeError(f"'{text}': sizes must be at least 1")
     return values
 
 
@@ -45,7 +45,7 @@ def plan_of(o):
 
 
 def runs(o):
-    """(operation, direction, types) that there is a kernel of."""
+    """The element types of the kernels, by operation and direction."""
     found = {}
     for k in kbench.kernels:
         if k.operation in o.operation and (k.direction in o.direction or k.direction == "fwdbwd"):
@@ -54,7 +54,7 @@ def runs(o):
 
 
 def rows(records):
-    """A line each; the speed against PyTorch's of the same contest."""
+    """One line of the table per record. "vs torch" is PyTorch's time in the same comparison divided by this time."""
     key = lambda r: (r.operation, r.direction, r.dtype, str(r.params))
     theirs = {key(r): r.time_ms for r in records if r.implementation == "torch"}
     lines = []
@@ -91,21 +91,21 @@ def main():
     words = lambda text: text.split(",")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operation", type=words, default=OPERATIONS, metavar="A,B", help=", ".join(OPERATIONS))
-    parser.add_argument("--direction", type=words, default=["fwd"], metavar="A,B", help="fwd, bwd (fwd)")
-    parser.add_argument("--batch", type=numbers, default=[4, 16], metavar="LIST", help="(4,16)")
-    parser.add_argument("--length", type=numbers, default=[512, 2048], metavar="LIST", help="(512,2048)")
-    parser.add_argument("--dimension", type=numbers, default=[1024, 4096], metavar="LIST", help="(1024,4096)")
-    parser.add_argument("--dtype", type=words, default=["bf16"], metavar="A,B", help="of f32, f16, bf16 (bf16)")
+    parser.add_argument("--direction", type=words, default=["fwd"], metavar="A,B", help="fwd, bwd (default: fwd)")
+    parser.add_argument("--batch", type=numbers, default=[4, 16], metavar="LIST", help="batch sizes (4,16)")
+    parser.add_argument("--length", type=numbers, default=[512, 2048], metavar="LIST", help="lengths (512,2048)")
+    parser.add_argument("--dimension", type=numbers, default=[1024, 4096], metavar="LIST", help="columns (1024,4096)")
+    parser.add_argument("--dtype", type=words, default=["bf16"], metavar="A,B", help="f32, f16, bf16 (default: bf16)")
     parser.add_argument("--peers", type=words, default=["torch", "compile"], metavar="A,B", help="(torch,compile)")
-    parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of samples, of each")
-    parser.add_argument("--json", default="layers.json", metavar="FILE", help="the records")
-    parser.add_argument("--dry-run", action="store_true", help="what would run; needs no GPU")
+    parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of sampling per function")
+    parser.add_argument("--json", default="layers.json", metavar="FILE", help="where to save the records")
+    parser.add_argument("--dry-run", action="store_true", help="list what would run; needs no GPU")
     o = parser.parse_args()
     try:
         known = {k.operation for k in kbench.kernels}
         unknown = [name for name in o.operation if name not in known]
         if unknown:
-            raise kbench.Error(f"unknown operation '{unknown[0]}': one of {', '.join(OPERATIONS)}")
+            raise kbench.Error(f"unknown operation '{unknown[0]}'; one of {', '.join(OPERATIONS)}")
         if o.dry_run:
             for name, dtype, shape in plan_of(o):
                 for (operation, direction), types in runs(o).items():

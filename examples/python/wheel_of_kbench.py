@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Makes the wheel: kbench.py and kbench_kernels.py and, beside them, the headers of this checkout; and the sdist, of
-which the same wheel is made. pip calls it; it needs nothing else, and so installs without a network."""
+"""The build backend that pip calls (PEP 517). The wheel contains kbench.py, kbench_kernels.py and the headers of this
+checkout. The sdist contains the same files, so that it gives the same wheel. The backend has no requirements, so that
+pip installs kbench without a network."""
 
 import base64
 import gzip
@@ -41,7 +42,7 @@ def _made(folder, files):
 
 
 def _read(name):
-    """Headers lie two folders up; in an sdist beside this file."""
+    """The contents of a file, which is next to this one, two folders up (headers), or in ../addons."""
     places = [here, os.path.join(here, "..", ".."), os.path.join(here, "..", "addons")]
     path = next(p for p in (os.path.join(place, name) for place in places) if os.path.isfile(p))
     with open(path, "rb") as f:
@@ -60,7 +61,7 @@ def build_sdist(sdist_directory, config_settings=None):
     files = {name: _read(name) for name in (*parts, "pyproject.toml", "wheel_of_kbench.py")}
     files["PKG-INFO"] = metadata.encode()
     path = os.path.join(sdist_directory, f"{folder}.tar.gz")
-    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as z:  # of the same files the same bytes
+    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as z:  # no time stamp: a reproducible file
         with tarfile.open(fileobj=z, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for name, data in sorted(files.items()):
                 about = tarfile.TarInfo(f"{folder}/{name}")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a program would run, and what it says of command lines, word by word as it was: see tests/golden.lib.
+# Golden test (tests/golden.lib) of plans and of messages about command lines.
 . tests/lib.sh
 . tests/cli/kit.lib
 . tests/golden.lib

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What is made of records that stay the same: tables, files, figures and a page, word by word and number by number as
-# they were: see tests/golden.lib.
+# Golden test (tests/golden.lib) of all outputs for fixed records: tables, files, figures and a page.
 . tests/lib.sh
 . tests/cli/kit.lib
 . tests/golden.lib

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// hooks.h - what programs of these tests reach inside the kit that they are linked with (kit.lib). Include it behind kbench.h.
+// hooks.h - internals of kbench that programs of these tests call (kit.lib links them). Include it after kbench.h.
 #ifndef KBENCH_TEST_HOOKS_H
 #define KBENCH_TEST_HOOKS_H
 
@@ -15,10 +15,11 @@ double hook_normal(const char* name, int index);
 size_t hook_core_cache(void);
 
 #ifdef KBENCH_IMPLEMENTATION
+#include "script.h"
 void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags)) {
-    kbi_lab.script = script;
+    scripted.time = script;
 }
-int hook_placement(void) { return kbi_lab.placement; }
+int hook_placement(void) { return scripted.placement; }
 uint64_t hook_hash(uint64_t start, const char* name) { return kbi_hash(start, name); }
 double hook_normal(const char* name, int index) {
     uint32_t counter[4] = { (uint32_t)kbi_hash(1469598103934665603u, name), (uint32_t)index, 0, 0 }, word[4];

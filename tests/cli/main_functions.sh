@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Programs whose main does more than to call kb_main, signals that are ignored from the start, clocks that cannot be
-# trusted: each run ends, with its times or with a message.
+# Main functions that do more than call kb_main, signals that are ignored from the start, and faulty clocks: each run
+# ends with its times or with a message.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -80,7 +80,7 @@ kill $killer 2> /dev/null
 
 # --- a worker that is stopped has not ended
 measure "$prog" $quick --op traced,b --timeout 1s
-check_same "traced" "$(of traced message)" '"longer than 1.000 s, and stopped by signal 5 (trap)"'
+check_same "traced" "$(of traced message)" '"longer than 1.000 s, and stopped by signal 5 (Trace/breakpoint trap)"'
 check_same "traced: the next one" "$(of b status)" '"ok"'
 
 # --- a small stack

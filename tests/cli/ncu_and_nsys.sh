@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --ncu and --nsys, with tools that stand in for NVIDIA's: how they are started, what becomes of what they write, and one
-# line with its cure for each way in which they fail. The last part has the virtual GPU of tests/host/cuda.c, whose
-# launches the tools see; it needs CUDA's headers. tests/gpu/vendor.sh has the real tools.
+# --ncu and --nsys with scripts in place of NVIDIA's tools: how they are started, how their output is used, and one
+# line with a fix for each way in which they fail. The last part uses the virtual GPU of tests/host/cuda.c and needs
+# CUDA's headers. tests/gpu/vendor.sh uses the real tools.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_LOOK

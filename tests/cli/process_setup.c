@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What stands around a measurement: the files and signals a program starts with, its stack, its folder, a machine with
-// little memory. process_setup.sh knows what must come of it.
+// Unusual process environments: open files, signals, stack, working folder, little memory. process_setup.sh has the
+// expected results.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What stands around a measurement changes neither its numbers nor where they go: standard files that are closed,
-# signals that are ignored, another folder, results of an earlier run, a block that hangs.
+# The environment of a process does not change its results or outputs: closed standard files, ignored signals, another
+# folder, results of an earlier run, a hanging block.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kbench from Python, on the host: contests, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
+# kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -114,10 +114,10 @@ run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1
 check_rc "judge: all in one file" 0
 check_out "judge: all in one file" '"word": "TASK_SHARED"'
 check_out "judge: all in one file: a time" '"time_ms": [0-9.e-]+,'
-check_err "judge: all in one file" 'is its own task, and right by that'
+check_err "judge: all in one file" 'is its own task, so this verdict trusts it'
 run "$PYTHON" -m kbench judge "$tmp/all.py" --task "$tmp/../${tmp##*/}/all.py" --max-time 0.1
 check_rc "judge: the same file as its task" 0
-check_err "judge: the same file as its task" 'is its own task, and right by that'
+check_err "judge: the same file as its task" 'is its own task, so this verdict trusts it'
 echo 'import os; print("{}", flush=True); os._exit(0)' >> "$tmp/all.py"
 run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1
 check_rc "judge: a file that leaves when it is imported" 1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --procs: what is refused, what is printed, intervals against formulas worked out elsewhere, laps that outlive a killed
-# run, an interrupted one, and buffers that lie elsewhere in every process.
+# --procs: rejected options, output, intervals against independent formulas, batches that survive a killed run, an
+# interrupted run, and buffers at other addresses in every process.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR
@@ -110,7 +110,7 @@ interrupt() {
 }
 interrupt 3
 check_same "interrupted in process 3: processes" "$(of before processes) $(of waits processes) $(of behind processes)" "3 2 2"
-check_err "interrupted in process 3: it says so" 'interrupted: .*fewer than 2 processes.*; 3 have one of fewer than 5'
+check_err "interrupted in process 3: it says so" 'interrupted: .*not finished by 2 processes have no record'
 check_same "interrupted in process 3: the legend" "$(grep -e '^+-' "$out")" "+-: 95 % over 2 to 3 processes"
 interrupt 2
 check_same "interrupted in process 2: processes" "$(of before processes),$(of waits processes),$(of behind processes)" "2,,"

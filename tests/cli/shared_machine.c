@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Bodies on a machine that others use: tests/cli/shared_machine.sh says what their records must hold.
+// Benchmark functions on a machine that other programs use. shared_machine.sh has the expected records.
 #define _GNU_SOURCE // sched_getaffinity
 #include <signal.h>
 #include <sys/wait.h>

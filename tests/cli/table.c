@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Everything that a table can show, with times from a script (--device script) or from the clock: what table.sh compares
-// with the table that another program makes of the records.
+// Everything that a table can show, with scripted times (--device script) or the real clock. table.sh compares its
+// table with that of another program.
 #include <string.h>
 #include "kbench.h"
 #include "hooks.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Everything of the API half once, in a file that leaves the implementation to another. Compiled as C and as
-// C++.
+// Uses every function of the API once, in a file without the implementation. Compiled as C and as C++.
 #include "kbench.h"
 #include <string.h>
 
@@ -29,6 +28,7 @@ KBENCH(api_all) {
     kb_queries(kb, 1.0);
     kb_count(kb, "rows", 1.0, "");
     kb_to_host(kb, y, x, sizeof(float));
+    (void)kb_host(kb, x);
     kb_from_host(kb, x, y, sizeof(float));
     kb_check(kb, x, y, n, 1e-6);
     kb_check_norm(kb, x, y, n, 1e-6);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Implementations are compared in interleaved rounds, whose functions are suspended by ucontext, or where the C library
-# has none (musl) by kbench's own code on x86-64. Elsewhere this is off: table, record and --env say so, and several
-# processes decide.
+# Interleaved rounds suspend benchmark functions with ucontext; with musl, which lacks it, with kbench's own code on
+# x86-64. On other systems, interleaving is off: the table, the record and --env report it, and several processes are
+# compared instead.
 # measures time
 . tests/lib.sh
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The PTX text in kbench.h: it is what tests/ptx/make.py makes of tests/ptx/engine.cu; every GPU's assembler takes it
-# without spilling; its entries have the parameters that the engine passes; its fill makes the bits of the host's.
+# The PTX text in kbench.h is what tests/ptx/make.py generates from tests/ptx/engine.cu; ptxas assembles it for every
+# GPU without spills; its entries have the parameters that the engine passes; its fill kernel gives the same bits as
+# the host.
 . tests/lib.sh
 
 # --- the header's text, as C sees it

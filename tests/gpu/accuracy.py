@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""How far corrected times are from CUPTI's durations: accuracy.py FOLDER
+"""Compares corrected times with CUPTI's durations: accuracy.py FOLDER
 
 FOLDER holds records of the same cases by --timer both from any number of processes: cold*.json and hot*.json. Kernels
 themselves differ by 0.1 us and more from process to process and from minute to minute, so the two are of the same

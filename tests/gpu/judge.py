@@ -163,7 +163,7 @@ def judging(mine, others):
 
     gpu = torch.cuda.is_available()
     mine.send(gpu)
-    kbench._Nursery.of(("torch", "triton.testing") if gpu and has_triton() else ("torch",))
+    kbench._ForkServer.of(("torch", "triton.testing") if gpu and has_triton() else ("torch",))
     tasks.INPUTS["dense"]
     while True:
         try:

@@ -41,7 +41,7 @@ def guarded(what, fn, *args):
 
 def contest_of(operation, dtype, **more):
     axes = {**AXES.get(operation.family, ROWS), **more}
-    return kk._Contest(operation, dtype, axes, 7, torch.cuda.current_device(), 0)
+    return kk._Comparison(operation, dtype, axes, 7, torch.cuda.current_device(), 0)
 
 
 def as_tuple(outputs):

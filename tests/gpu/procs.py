@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Whether printed intervals hold what other processes measure: procs.py PROGRAM [OPTION...] [-- ARGUMENT...]
+"""Tests whether printed intervals contain what other processes measure: procs.py PROGRAM [OPTION...] [-- ARGUMENT...]
 
 Runs a kbench program with --procs, and with another seed, that is other placements, with more processes; the median of
 these is what the first run's intervals have to hold. The same of plain runs, of one process each.

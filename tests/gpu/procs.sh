@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: the interval of --procs 5 holds the median of 15 other processes, with other placements, for at least 90 % of
-# kernels that fitted nothing, cold and hot; that of one process for at least 75 %. About three minutes.
+# On a GPU: the interval of --procs 5 contains the median of 15 other processes with other buffer placements for at
+# least 90 % of kernels on which nothing was tuned, cold and hot; that of one process for at least 75 %. About three
+# minutes.
 . tests/lib.sh
 
 if ! have python3; then

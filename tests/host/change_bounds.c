@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Two sets of records by known answers: which belong together, what a change is known by, what it is called at each
-// bound, what histories teach, and in what two machines differ. (change_rates.c has how often that is right.)
+// Comparison of two sets of records with known answers: which records belong together, the interval of a change, its
+// verdict at each threshold, the use of a history, and differences between machines. change_rates.c has the error
+// rates.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

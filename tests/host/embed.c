@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A contest of functions inside another program: kb_compare, its checks, its records, and what it leaves alone.
+// A comparison inside another program: kb_compare, its checks, its records, and that it leaves the rest of the
+// process unchanged.
 // measures time
 #include "test.h"
 #include "guarded.h"

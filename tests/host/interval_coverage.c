@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the intervals and verdicts promise, by simulation with fixed seeds: that an interval holds the truth as often as
-// it says, that equal rivals are called different as rarely, and that a true difference is found.
+// Coverage of the intervals and error rates of the verdicts, by simulation with fixed seeds: an interval contains the
+// true value as often as promised, equal implementations are called different as rarely as promised, and a true
+// difference is found.
 //
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
@@ -360,7 +361,6 @@ static const char* const noise_name[] = { "normal",           "t, 3 df",      "s
                                           "rounds AR(1) 0.6", "drift of 3 %", "step of 2 %" };
 enum { ARMS = 9 };
 static kbi_arm arm[ARMS];
-static kbi_arm* arms[ARMS];
 
 typedef struct verdicts {
     double different, interval, found, equivalent, rounds; // percent of contests; of them all; mean
@@ -376,14 +376,15 @@ static void contest(int noise, int rivals, double gain, double sd, int fixed, ui
     int order[KBI_SLOTS];
     kbi_recipe_default(&recipe);
     memset(&c, 0, sizeof c);
-    c.arms = arms, c.n = rivals + 1, c.equal = &arm[ARMS - 1], c.recipe = &recipe;
+    c.n = rivals + 1, c.slots = c.n + 1, c.recipe = &recipe;
+    for (int i = 0; i < c.slots; i++) c.arms[i] = i < c.n ? &arm[i] : &arm[ARMS - 1];
     recipe.rounds = fixed;
     for (int i = 0; i < ARMS; i++) {
-        arms[i] = &arm[i], own[i] = normal();
+        own[i] = normal();
         arm[i].run.recipe = &recipe, arm[i].run.machine = &machine, arm[i].run.m.n = recipe.max_samples;
     }
     do {
-        const int slots = kbi_contest_slots(&c);
+        const int slots = c.slots;
         kbi_slot_order(order, slots, c.rounds, number);
         for (int k = 0; k < slots; k++) {
             const int i = order[k] < c.n ? order[k] : ARMS - 1;
@@ -399,7 +400,7 @@ static void contest(int noise, int rivals, double gain, double sd, int fixed, ui
         c.rounds++;
     } while (!kbi_contest_enough(&c, 0));
     const double alpha = 0.05 / rivals;
-    kbi_judge_ratio_of(arm[0].ns, c.equal->ns, c.rounds, 0.05, &lo, &hi);
+    kbi_judge_ratio_of(arm[0].ns, arm[ARMS - 1].ns, c.rounds, 0.05, &lo, &hi);
     const double floor_ratio = kbi_noise_floor(lo, hi);
     bool different = false, outside = false;
     for (int i = 1; i < c.n; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// From the command line to the plan, by known answers: what options and environment become, where their limits lie,
-// which values axes have, and which cases, in which groups, a whole plan, a shard and a part of it hold.
+// From the command line to the plan, with known answers: the effect and limits of options and environment variables,
+// the values of axes, and the cases and groups of a whole plan, a shard and a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -247,7 +247,7 @@ static void test_recipe(void) {
     CHECK_INT(r.max_rounds, KBI_ROUNDS_LIMIT), CHECK_INT(r.max_samples, 20000);
     CHECK(parse("--device script --hot --timer Both --fresh --fast --iters 6 --launches 4 --warmup 2s"));
     kbi_recipe_of(&r, &options);
-    CHECK(r.target == KBI_ON_SCRIPT && r.mode == KBI_HOT && r.timing == KBI_BY_BOTH && r.fresh && r.verify);
+    CHECK(r.target == KBI_ON_OWN && r.mode == KBI_HOT && r.timing == KBI_BY_BOTH && r.fresh && r.verify);
     CHECK_INT(r.samples, 6), CHECK_INT(r.launches, 4), CHECK_REAL(r.warmup_time, 2, 0);
     CHECK_INT(r.min_samples, 10), CHECK_INT(r.max_rounds, 64);
     CHECK(parse("--timer cupti")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_CUPTI);
@@ -579,26 +579,7 @@ static void test_listed(void) {
     check_list("--op c", NULL);
 }
 
-// --- which groups a shard and a part have ---
-
-static void test_dealing(void) {
-    static const struct {
-        int n, groups, cost[8], to[8];
-    } rows[] = { { 1, 3, { 5, 3, 3 }, { 0, 0, 0 } },
-                 { 2, 4, { 3, 3, 3, 3 }, { 0, 1, 1, 0 } },
-                 { 2, 5, { 9, 3, 3, 3, 3 }, { 0, 1, 1, 1, 0 } },
-                 { 3, 7, { 3, 3, 3, 3, 3, 3, 3 }, { 0, 1, 2, 2, 1, 0, 0 } },
-                 { 3, 5, { 8, 5, 5, 3, 3 }, { 0, 1, 2, 2, 1 } },
-                 { 4, 2, { 3, 3 }, { 0, 1 } } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        kbi_dealt of[8];
-        int to[8];
-        for (int k = 0; k < 8; k++) of[k].cost = rows[i].cost[k], of[k].group = k;
-        kbi_deal(of, rows[i].groups, rows[i].n, to);
-        for (int k = 0; k < rows[i].groups; k++)
-            CHECK_THAT(to[k] == rows[i].to[k], "row %d, group %d goes to %d", i, k, to[k]);
-    }
-}
+// --- how long a group takes ---
 
 static void test_seconds(void) {
     static const struct {
@@ -695,7 +676,6 @@ int main(void) {
     test_plans();
     test_listed();
     test_cpus();
-    test_dealing();
     test_seconds();
     test_declared();
     test_registry();

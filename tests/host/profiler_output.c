@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What ncu and nsys write, read back: units, numbers, what tools and programs print in
-// between, and launches put together by the marks around each case. The files are composed after the columns that the
-// tools' versions are known to write.
+// Reading the output of ncu and nsys: units, numbers, other output in between, and
+// launches assigned to cases by their marks. The files imitate the columns of known versions of the tools.
 #include "test.h"
 #include "kit.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The judge against planted roofs: what is more than the device reaches is ABOVE_ROOF and has no number, what is not
-// gets its percentage of the roof that was meant, said or not. Roofs are measured when they are first wanted, once in a
-// run, also where its worker died. Started without arguments this is the test; it starts itself with arguments as a
-// program of benchmarks of 10 us each, by a script.
+// Judging against planted peaks: a rate above the device's peak is flagged ABOVE_ROOF and gets no time; other rates
+// get their percentage of the peak that applies. Peaks are measured on first use, once per run, also if the worker
+// died. Without arguments this is the test; it runs itself with arguments as a program of benchmarks of 10 us each,
+// with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -406,8 +406,8 @@ static void test_crowded(void) {
 }
 
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
-    kbi_lab.script_roof = planted;
+    scripted.time = script;
+    scripted.roof = planted;
     add(true_ones, sizeof true_ones / sizeof *true_ones);
     add(&dies, 1);
     add(impossible, sizeof impossible / sizeof *impossible);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What is read by people, and what it is made with: texts that grow, numbers with their units, what a column shows, the
-// progress line, kb_print; names that are nearly right.
+// Texts for readers: growing buffers, numbers with units, columns, the progress line, kb_print, and suggestions for
+// misspelt names.
 #include "test.h"
 #include "guarded.h"
 #include <stdlib.h>
@@ -242,7 +242,7 @@ static void test_progress(void) {
                      : i == 1 ? 10
                      : i == 2 ? 100
                               : 105;
-        p.pace.said = -1, p.pace.began = 0;
+        p.pace.said = INFINITY, p.pace.began = 0;
         hold(stderr);
         kbi_progress_show(&p, 2, 7, "a_name_of_sixty_characters_that_is_cut_off_at_the_line's_end_is_it");
         const char* line = caught(stderr);
@@ -250,9 +250,8 @@ static void test_progress(void) {
         CHECK_HAS(line, "  a_name_of_sixty_characters_");
         CHECK_HAS(line, "..."), CHECK_HAS(line, "_line's_end_is_it\033[K");
         CHECK_INT(strlen(line), 79 + strlen("\r\033[K"));
-        CHECK_REAL(p.pace.said_at, 10, 0.05);
     }
-    p.pace.said = 3, p.pace.said_at = 10; // what was said is not taken back; nor is it kept where it is wrong
+    p.pace.said = 3; // what was said is not taken back; nor is it kept where it is wrong
     p.last = 0, p.pace.over = p.pace.took = 0, p.pace.now = 400;
     hold(stderr);
     kbi_progress_show(&p, 2, 7, "a\x1b]0;name\x07\r\n");
@@ -266,7 +265,7 @@ static void test_progress(void) {
     kbi_progress_clear(&p), kbi_progress_clear(&p);
     CHECK_STR(caught(stderr), "\r\033[K");
     kbi_progress_begin(&p, 50); // another device
-    CHECK_REAL(p.pace.all, 50, 0), CHECK_REAL(p.pace.said, -1, 0);
+    CHECK_REAL(p.pace.all, 50, 0), CHECK(isinf(p.pace.said));
     p.began -= 5 * (int64_t)1000000000;
     kbi_progress_group(&p, 20);
     CHECK_REAL(p.pace.now, 20, 0), CHECK_REAL(p.pace.over, 0, 0), CHECK_REAL(p.pace.took, 0, 0);
@@ -1087,31 +1086,6 @@ static void test_room(void) {
     }
 }
 
-// What is remarked of a case, and what binds it first, wherever it stands.
-static void test_message(void) {
-    static const char* const rows[][2] = { { "it is so", "    it is so\n" },
-                                           { "bound by x", "    bound by x\n" },
-                                           { "bound by x; more", "    bound by x\n    more\n" },
-                                           { "some; bound by x", "    bound by x\n    some\n" },
-                                           { "some; bound by x; more", "    bound by x\n    some; more\n" },
-                                           { "is not bound by x", "    is not bound by x\n" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        FILE* f = tmpfile();
-        char out[200];
-        kbi_how how;
-        kbi_table table;
-        memset(&how, 0, sizeof how);
-        how.out = f, how.width = 80;
-        kbi_table_open(&table, &how);
-        kbi_table_message(&table, rows[i][0]);
-        kbi_table_flush(&table);
-        rewind(f);
-        out[fread(out, 1, sizeof out - 1, f)] = 0;
-        CHECK_STR(out, rows[i][1]);
-        fclose(f);
-    }
-}
-
 // Counts with what they are of; a case behind its row, or below it where the line has no room.
 static void test_counts(void) {
     static const struct {
@@ -1265,7 +1239,6 @@ int main(void) {
     test_sweeps();
     test_metrics();
     test_room();
-    test_message();
     test_counts();
     return test_end();
 }

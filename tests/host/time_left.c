@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The time left: what is shown over whole runs that are played, case by case, without any being measured.
+// The estimate of the remaining time, over whole simulated runs in which nothing is measured.
 #include "test.h"
 #include "guarded.h"
 #include "kit.h"
@@ -24,7 +24,7 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
     played r = { 0, -1, NAN, true };
     memset(&p, 0, sizeof p);
     p.all = allowed * groups;
-    p.said = -1;
+    p.said = INFINITY;
     for (int k = 0; k < groups; k++) end += took(k, groups, allowed);
     for (int k = 0; k < groups; k++) {
         double began = at, stop = at + took(k, groups, allowed);
@@ -37,7 +37,6 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
             if (isnan(r.late) && k >= 0.9 * groups) r.late = left / (end - at);
             if (left > allowed * (groups - k) + 1e-9) r.bounded = false;
             p.said = shown = left;
-            p.said_at = at;
         }
         at = stop;
         p.took += stop - began;
@@ -107,7 +106,7 @@ static void said_of(double estimated, int processes, char* line, size_t size) {
     p.pace.all = 100, p.pace.over = 50, p.pace.now = 50; // the second of two groups begins
     p.pace.began = 10;
     p.pace.took = 2 * estimated - 50;
-    p.pace.said = 50, p.pace.said_at = 10;
+    p.pace.said = 50;
     p.processes = processes, p.process = 1;
     FILE* f = tmpfile();
     int kept = dup(2);

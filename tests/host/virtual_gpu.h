@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A GPU for tests without one: a runtime with a virtual clock stands in for the device and has its habits: what events
-// read too much, how that drifts, what arguments cost after an eviction, that a launch with many kernels behind it and
-// other pairs of events read more, that nothing runs behind a closed gate. It brings kbench.h, which calls it, in place of
-// the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt; VIRTUAL_... in the environment say what these do.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. It has the disturbances of a real device: event
+// overhead and its drift, the cost of arguments after an eviction, larger readings for launches with many kernels and
+// for other pairs of events, and a gate that blocks the stream. It includes kbench.h, which calls it in place of the
+// CUDA runtime, the driver, NVML, CUPTI and cuBLASLt. The variables VIRTUAL_... configure it.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py without a GPU: contests, checks, errors, records, tables, triton.testing's faces, command line."""
+"""kbench.py without a GPU: comparisons, checks, errors, records, tables, the interface of triton.testing, command
+line."""
 
 import contextlib
 import io
@@ -199,10 +200,13 @@ def errors():
     check("nothing to compare", raised(kbench.Error, kbench.compare, {}, host=True))
     check("no names to compare by", "'name'" in raised(kbench.Error, kbench.compare, [int, int], host=True))
     file = __file__ + ":check"
-    check("a reference in a file", "the reference is" in raised(kbench.Error, kbench.judge, file, file, (1,)))
+    check("a reference in a file", "the reference must be" in raised(kbench.Error, kbench.judge, file, file, (1,)))
     check("expect", "transfer" in raised(kbench.Error, kbench.time, int, host=True, expect=["x"]))
     bad = kbench.time(int, host=True, mode="warm")
-    check("a bad description", bad.status == "failed" and "mode" in bad.message, bad)
+    check("a bad description", bad.status == "failed" and "mode" in bad.message and "kb_" not in bad.message, bad)
+    c = "kb_desc.n_params; kb_expect(kb, KB_EXPECT_SYNC); KB_TIME(kb) { ... }; KB_ALLOC; kb_check; kb->stream"
+    names = 'params; expect=("sync",); kb.time; kb.alloc; check; kb.stream'
+    check("C's names in Python's terms", kbench._in_python_terms(c) == names, kbench._in_python_terms(c))
 
     calls = [0]
 
@@ -254,6 +258,14 @@ def records():
     check("saved through a link", os.path.islink(link) and os.stat(path).st_mode & 0o777 == 0o600)
     check("not saved", raised(AttributeError, kbench.save, [1], link) and len(kbench.load(path)) == len(r))
     check("nothing else", not [name for name in os.listdir(scratch) if name.startswith(".kbench-")])
+    lines = os.path.join(scratch, "records.jsonl")
+    kbench.save(r, lines)
+    with open(lines) as f:
+        check("one record a line", [json.loads(line)["name"] for line in f] == [v.name for v in r])
+    check("one record a line: read", [v.to_dict() for v in kbench.load(lines)] == [v.to_dict() for v in r])
+    for name, cure in (("r.html", '"--html"'), ("r.csv", '"--csv"'), ("r.svg", "kbench.figure"), ("r", "endings")):
+        said = raised(kbench.Error, kbench.save, r, os.path.join(scratch, name))
+        check(f"not saved: {name}", said and cure in said and not os.path.exists(os.path.join(scratch, name)), said)
     for records in (r, again, r[0]):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             kbench.table(records)
@@ -530,7 +542,7 @@ def library():
     done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="no-such-compiler -g", CFLAGS="")
     check(
         "no compiler",
-        "no-such-compiler -g -O2 -shared" in done.stderr and "set CC" in done.stderr,
+        "no-such-compiler -g -O2 -shared" in done.stderr and "Set CC" in done.stderr,
         done.stderr,
     )
     done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="cc -DKBENCH_MALLOC=1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Benchmarks for kbench's command line: right ones, and one for each way to fail."""
+"""Benchmarks for kbench's command line: correct ones, and one for each way to fail."""
 
 import os
 
@@ -75,7 +75,7 @@ def buffers(kb, dtype):
     assert x.__array_interface__["data"][0] == x.address and x.__array_interface__["typestr"][
         1:
     ] == "f" + str(x.size)
-    capsule, tensor, lent, device = kbench._borrowed(x)
+    capsule, tensor, lent, device = kbench._import_dlpack(x)
     assert (tensor.data, tensor.shape[0], tensor.ndim, lent, device) == (x.address, 1000, 1, dtype, None)
     kb.time(sum, values, host=True)
     kb.check(None, sum(values))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Planted tricks and honest functions for the judge. Arguments: which of "tricks",
-"honest", "others", "stage", "lists", "arrays", "tensors"; prints FAIL lines and, last, how many passed and failed."""
+"""Runs the judge on tricks and honest functions. Arguments: one or more of "tricks", "honest", "others", "stage",
+"lists", "arrays", "tensors". Prints FAIL lines and, last, the numbers of passed and failed checks."""
 
 import collections
 import math
@@ -100,28 +100,28 @@ def others():
 def stage():
     """What the GPU part does that needs none: whose inputs change before each sample, whose turn it is, and what the
     engine's words become."""
-    well = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
+    pool = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
     draws = [(None, [(0, 3 * i, 50 - i, 0.25 + i, 1.5)], None) for i in range(7)]
 
     def doubles(x):
         x[:] = [2 * v for v in x]
 
     for inplace, fn in ((False, lambda x: [2 * v for v in x]), (True, doubles)):
-        m = {"draws": draws, "well": well, "inplace": inplace, "host": True, "args": ([1.0] * 5,)}
-        arm = kbench._Arm(fn, m, range(3, 18))
+        m = {"draws": draws, "pool": pool, "inplace": inplace, "host": True, "args": ([1.0] * 5,)}
+        arm = kbench._TimedFunction(fn, m, range(3, 18))
         for _ in range(20):
             arm.before()
             arm(*arm.args)
-        arm.look(arm.out)
+        arm.keep_output(arm.out)
         check("the stage: kept outputs", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
         for count, got in arm.kept:
-            want = [2 * v for v in kbench._Arm.inputs_at(count, m)[0]]
+            want = [2 * v for v in kbench._TimedFunction.inputs_at(count, m)[0]]
             check(f"the stage: output {count}", (got[0] if inplace else got) == want, (got, want))
     all_of_it()
 
-    order, turn = [], kbench._Turn(99)
-    with turn.alone():
-        others = [threading.Thread(target=waits, args=(turn, order)) for _ in range(2)]
+    order, lock = [], kbench._GpuLock(99)
+    with lock.exclusive():
+        others = [threading.Thread(target=waits, args=(lock, order)) for _ in range(2)]
         for other in others:
             other.start()
         time.sleep(0.1)
@@ -131,7 +131,7 @@ def stage():
     check("turns", order == ["alone", "beside", "beside"], order)
 
     makes_room(order)
-    for path in (turn.path, turn.path + ".door"):
+    for path in (lock.path, lock.path + ".door"):
         os.remove(path)
 
     fine = {"time_ms": 1.0, "flags": ["NOISY"], "verdict": "FASTER", "speedup": 2.0, "status": "ok"}
@@ -143,11 +143,11 @@ def stage():
     ):
         failed = dict(fine, time_ms=None, flags=flags, message=message, status="failed")
         judge = a_judge()
-        judge._note_stage({"candidate beside reference": failed, "reference beside reference": fine})
+        judge._note_records({"candidate beside reference": failed, "reference beside reference": fine})
         check(f"a word: {want}", [f["word"] for f in judge.flags] == [want, "NO_TIME"], judge.flags)
     again_and_fresh()
-    judge._note_stage({"candidate beside reference": fine, "reference beside reference": fine})
-    check("a speed", judge.speed["speedup"] == 2 and judge.speed["contest"] == "FASTER", judge.speed)
+    judge._note_records({"candidate beside reference": fine, "reference beside reference": fine})
+    check("a speed", judge.speed["speedup"] == 2 and judge.speed["comparison"] == "FASTER", judge.speed)
     errors_of_the_engine(fine)
     clocks()
 
@@ -164,16 +164,16 @@ def errors_of_the_engine(fine):
     for word in words:
         failed = dict(fine, time_ms=None, flags=[word], message="so it was", status="failed", verdict=None)
         judge = a_judge()
-        judge._note_stage({"candidate beside reference": failed, "reference beside reference": fine})
+        judge._note_records({"candidate beside reference": failed, "reference beside reference": fine})
         v = judge.verdict()
         check(f"an error: {word}", v.verdict in ("REJECTED", "WRONG", "SUSPECT") and v.time_ms is None, repr(v))
         check(f"an error: {word}: its name", v.words[0] == word or word in kbench._RAISED, repr(v))
         check(f"an error: {word}: why", "so it was" in v.flags[0]["evidence"], repr(v))
         both = a_judge()
-        both._note_stage({"candidate beside reference": failed, "reference beside reference": failed})
+        both._note_records({"candidate beside reference": failed, "reference beside reference": failed})
         check(f"an error of both: {word}", both.verdict().words == ["NO_TIME"], both.flags)
     judge = a_judge(("ALLOC_INSIDE",))
-    check("what a task allows", judge._stage_of(task.inputs)["expect"] == ["alloc", "transfer"], judge.allow)
+    check("what a task allows", judge._request_of(task.inputs)["expect"] == ["alloc", "transfer"], judge.allow)
     html = dict(judge.verdict(), verdict="<b>", time_ms=2.0, reference_ms=4.0, flags=[{"word": "A", "evidence": "x&y"}])
     want = "<tr><th>verdict</th><td>&lt;b&gt;</td></tr><tr><th>time</th><td>2 ms</td></tr>"
     want += "<tr><th>reference</th><td>4 ms</td></tr><tr><th>A</th><td>x&amp;y</td></tr>"
@@ -192,7 +192,7 @@ def clocks():
     ):
         judge = a_judge()
         judge.speed, judge._slopes = {"time_ms": 0.01}, lambda args, n, of=(outer, issue): of
-        judge.staged = {"args": ()}
+        judge.request = {"args": ()}
         judge.clock()
         check(f"clocks: {outer} ms, {issue} of them the host's", judge.verdict().words == want, judge.flags)
     judge = a_judge()
@@ -217,10 +217,10 @@ def all_of_it():
     """What is drawn is new everywhere, the same in both processes, and like the examples."""
     rows, whole = [[0.5, 1.5, -1.0]] * 4, [3, 4, 5, 6, 9]
     inputs = kbench._Inputs((rows, whole, 7, [0.25] * 4), 1)
-    there, seen = pickle.loads(pickle.dumps(inputs.well)), set()
+    there, seen = pickle.loads(pickle.dumps(inputs.pool)), set()
     for draw in inputs.draws(50):
         args, theirs = kbench._copy(inputs.examples), kbench._copy(inputs.examples)
-        kbench._fill(args, inputs.well, draw)
+        kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, pickle.loads(pickle.dumps(draw)))
         check("drawn: the same there", args == theirs, (args, theirs))
         check("drawn: as large", [*map(kbench._shape_of, args)] == [(4, 3), (5,), None, (4,)], args)
@@ -232,7 +232,7 @@ def all_of_it():
     size = sum(v * v for v in seen) / len(seen)
     check("drawn: of unit scale", len(seen) == 800 and 0.7 < size < 1.4, size)
     own = kbench._Inputs(lambda rng: ([rng.random()] * 3,), 1)
-    check("drawn: a task that makes its own", own.places and own.draws(3) == [], own.well)
+    check("drawn: a task that makes its own", own.places and own.draws(3) == [], own.pool)
 
 
 def again_and_fresh():
@@ -280,8 +280,8 @@ def again_and_fresh():
     kbench._timed = real
 
 
-def waits(turn, order):
-    with turn.beside_others():
+def waits(lock, order):
+    with lock.shared():
         order.append("beside")
 
 
@@ -289,7 +289,7 @@ def makes_room(order):
     """Who wants to be alone waits for one call of those beside others, not for all; and for none that is slow."""
 
     def wants():
-        with kbench._Turn(99).alone():
+        with kbench._GpuLock(99).exclusive():
             order.append("alone")
 
     def met():
@@ -299,18 +299,18 @@ def makes_room(order):
         time.sleep(0.1)
         return other
 
-    turn = kbench._Turn(99)
-    with turn.beside_others():
+    lock = kbench._GpuLock(99)
+    with lock.shared():
         other = met()
         order.append("a call")
-        turn.make_room()
+        lock.yield_gpu()
         order.append("another")
         other.join(10)
-        check("turns: between two calls", order == ["a call", "alone", "another"] and turn.waited > 0, order)
-        with kbench._Turn(99).beside_others():
+        check("turns: between two calls", order == ["a call", "alone", "another"] and lock.waited > 0, order)
+        with kbench._GpuLock(99).shared():
             other = met()
             check("turns: room is not made in others' calls", not order, order)
-        with turn.away():
+        with lock.released():
             other.join(10)
             check("turns: a call that takes long", order == ["alone"], order)
         other = met()
@@ -350,7 +350,7 @@ def lists():
         check("lists: an element of the inputs", args[edit[0]][edit[1][0]] == edit[2], (len(args[0]), edit))
     torch, server = stand_in(), kbench._Server()
     check("lists: no module", kbench._Inputs(([1.0, 2.0],), 1).modules == [], "")
-    server.look_again()
+    server.note_state()
     sys.modules["torch"] = torch
     try:
         t = torch.Tensor()
@@ -358,13 +358,13 @@ def lists():
         for what, value in nested.items():
             found = kbench._Inputs.modules.fget(type("Given", (), {"examples": (value, 2)}))
             check(f"lists: a tensor in a {what} is known before", found == ["torch"], found)
-        changed = server.facts({})["changed"]
+        changed = server.report_changes({})["changed"]
         check("lists: PyTorch that is imported later replaces nothing", changed == [], changed)
-        server.look_again()
-        check("lists: it is watched from then on", server.facts({})["changed"] == [], server.facts({}))
+        server.note_state()
+        check("lists: it is watched from then on", server.report_changes({})["changed"] == [], server.report_changes({}))
         torch.cuda.Event.elapsed_time = lambda a, b: 0.0
         torch.Tensor.allclose = lambda a, b: True
-        changed = server.facts({})["changed"]
+        changed = server.report_changes({})["changed"]
         check(
             "lists: what is replaced then is found",
             changed == ["torch.cuda.Event.elapsed_time", "torch.Tensor.allclose"],
@@ -415,7 +415,7 @@ def tensors():
         print("SKIP: no PyTorch")
         return
     own, value = torch.tensor([65504.0, 60000.0, 1.0]).half(), torch.tensor([65515.0, 60000.0, 1.0]).double()
-    truth = kbench._Truth(own, value, None, None)
+    truth = kbench._Reference(own, value, None, None)
     for got, good in (([math.inf, 6e4, 1], True), ([-math.inf, 6e4, 1], False), ([65504, math.inf, 1], False)):
         worst = truth.compare(torch.tensor(got).half(), own)
         check(f"tensors: {got} where 65515 is right", (worst <= 1) == good, worst)
@@ -425,7 +425,7 @@ def tensors():
     kept.gpu = False
     x = torch.ones(3).requires_grad_()
     kept.keep({"which": 1, "n": 2, "batch": [(x, 2)]})
-    kept.draw_from({"well": {"flat": {}, "shapes": {}, "sets": []}})
+    kept.set_pool({"pool": {"flat": {}, "shapes": {}, "sets": []}})
     kept.change({"which": 1, "draws": [(None, [], (0, (0,), 5.0)), (None, [], (0, (1,), 6.0))]})
     kept.prepare({"which": 1})
     first = [args[0] for args in kept.batch]
@@ -447,18 +447,18 @@ def rough_inputs(torch):
     judge.reference, judge.inplace, judge.rtol, judge.atol, judge.odd = torch.matmul, False, 0.01, None, True
     own = judge._true((a, b), a @ b)
     cut = [(v.view(torch.int32) & ~0x1FFF).view(torch.float32) for v in (a, b)]
-    worst = kbench._Truth(own, a.double() @ b.double(), 0.01, None).compare(cut[0] @ cut[1], own)
+    worst = kbench._Reference(own, a.double() @ b.double(), 0.01, None).compare(cut[0] @ cut[1], own)
     check("tensors: terms cancel", worst > 1, worst)
-    worst = own._truth.compare(cut[0] @ cut[1], own)
+    worst = own._reference.compare(cut[0] @ cut[1], own)
     check("tensors: inputs of ten bits", worst <= 1, worst)
-    worst = own._truth.compare(a[:, :-8] @ b[:-8], own)
+    worst = own._reference.compare(a[:, :-8] @ b[:-8], own)
     check("tensors: terms left out", worst > 1, worst)
 
 
 def several_tensors(torch):
     """Outputs of several types, with names, in the inputs' memory, not finite."""
     want = torch.ones(3).bfloat16(), torch.tensor([1.0, 2.0])
-    known = kbench._with_truth(want, tuple(v.double() for v in want), None, None)
+    known = kbench._with_reference(want, tuple(v.double() for v in want), None, None)
     for got, good in (((1.01, 1.0), True), ((1.1, 1.0), False), ((1.0, 1.001), False)):
         both = (want[0] * got[0], want[1] * got[1])
         worst = kbench._compare(both, known, 3e-2, 3e-2)
@@ -479,7 +479,7 @@ def several_tensors(torch):
     for out, shares in (((x + 1, x[1:]), True), ((x + 1, x + 2), False), (x.t(), True), ((x.clone(), 3), False)):
         check("tensors: in an input's memory", kbench._shares(out, (torch.ones(2), x)) == shares, out)
     ends = torch.tensor([math.inf, math.nan, 1.0])
-    truth = kbench._Truth(ends, ends.double(), None, None)
+    truth = kbench._Reference(ends, ends.double(), None, None)
     for other, strict, loose in (([math.nan, -math.inf, 1], False, True), ([1, math.nan, 1], False, False)):
         for truth.infinite, good in ((False, strict), (True, loose)):
             worst = truth.compare(torch.tensor(other), ends)
@@ -498,11 +498,11 @@ def drawn_tensors(torch):
         "turned": torch.randn(4, 7).t(),
     }
     inputs = kbench._Inputs(tuple(some.values()), 1)
-    there = pickle.loads(pickle.dumps(inputs.well))
-    args, theirs, before = (kbench._anew(inputs.examples) for _ in range(3))
+    there = pickle.loads(pickle.dumps(inputs.pool))
+    args, theirs, before = (kbench._fresh_copies(inputs.examples) for _ in range(3))
     versions = [v._version for v in args]
     for draw in inputs.draws(8):
-        kbench._fill(args, inputs.well, draw)
+        kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, draw)
         for name, v, w, old in zip(some, args, theirs, before):
             check(f"drawn: {name}: the same there", torch.equal(v, w), (v, w))
@@ -510,22 +510,22 @@ def drawn_tensors(torch):
             check(f"drawn: {name}: new everywhere", new > 0.9, (v, old))
             if name == "whole":
                 check("drawn: whole numbers of the example's", 3 <= int(v.min()) and int(v.max()) <= 9, v)
-        before = kbench._anew(args)
+        before = kbench._fresh_copies(args)
     check("drawn: versions", [v._version for v in args] == versions and args[2].requires_grad, versions)
-    size = torch.cat([v.detach().reshape(-1) for v in kbench._Inputs((torch.randn(4000),), 2).well["flat"].values()])
+    size = torch.cat([v.detach().reshape(-1) for v in kbench._Inputs((torch.randn(4000),), 2).pool["flat"].values()])
     check("drawn: enough to choose from", size.numel() == 8096 and 0.9 < float(size.std()) < 1.1, size.numel())
     made = kbench._Inputs(lambda rng: (torch.full((4,), rng.random()), 0.5), 1)
-    check("drawn: none of a task that makes its own", made.draws(2) == [], made.well)
+    check("drawn: none of a task that makes its own", made.draws(2) == [], made.pool)
     made.drawn = {"flat": {}, "shapes": {}, "sets": [made.fresh() for _ in range(3)]}
-    arm = kbench._Arm(lambda x, a: x * a, stage_of(made), ())
+    arm = kbench._TimedFunction(lambda x, a: x * a, stage_of(made), ())
     for count in range(1, 9):
         arm.before()
-        (x, _), (want, _) = arm.args, kbench._Arm.inputs_at(count, stage_of(made, arm.draws))
+        (x, _), (want, _) = arm.args, kbench._TimedFunction.inputs_at(count, stage_of(made, arm.draws))
         check("drawn: in turn, and one element of its own", torch.equal(x, want) and len(set(x.tolist())) == 2, x)
 
 
 def stage_of(inputs, draws=None):
-    m = {"draws": draws or inputs.draws(5), "well": inputs.well, "inplace": False, "host": True}
+    m = {"draws": draws or inputs.draws(5), "pool": inputs.pool, "inplace": False, "host": True}
     return {**m, "args": kbench._copy(inputs.examples)}
 
 

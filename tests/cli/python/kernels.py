@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels without a GPU: kernels.py SCRATCH OPERATIONS, the latter what examples/suite.cu --list-ops
-prints: the table, the oracles against known answers, checks of results, errors, and the tables of a suite. With
-NVCC one group is built for a GPU that is not there."""
+"""kbench.kernels without a GPU: the table, oracles against known results, checks, errors, and the tables of a suite.
+kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With NVCC, one group of
+kernels is compiled."""
 
 import contextlib
 import copy
@@ -271,26 +271,26 @@ def errors():
     says("dtype", ["takes f32, f16, bf16, not f64"], soft, OnDevice(4, 8, typestr="<f8"))
     says(
         "dtype of one kernel",
-        ["not f32; in f32 there are naive"],
+        ["not f32; implementations in f32 are naive"],
         kernels["matmul", "fwd", "mma"],
         x,
         OnDevice(8, 4),
     )
-    says("two types", ["w is f16, and x f32"], norm, x, OnDevice(8, typestr="<f2"), OnDevice(8))
+    says("two types", ["w is f16, but x is f32"], norm, x, OnDevice(8, typestr="<f2"), OnDevice(8))
     ce = kernels["cross_entropy", "fwd", "online"]
-    says("ids", ["t is i64, and has to be i32: t.astype('int32')"], ce, x, OnDevice(4, typestr="<i8"))
+    says("ids", ["t is i64, and has to be i32. Convert it: t.astype('int32')"], ce, x, OnDevice(4, typestr="<i8"))
     e4m3, one = kernels["matmul_e4m3", "fwd", "tma"], OnDevice()
     bytes_ = OnDevice(16, 32, **E4M3)
-    says("e4m3", ["A is f32, and has to be e4m3: A.astype('float8_e4m3fn')"], e4m3, x, x, one, one)
-    says("e4m3: K", ["K is 8 here, and 32"], e4m3, bytes_, OnDevice(16, 8, **E4M3), one, one)
+    says("e4m3", ["A is f32, and has to be e4m3. Convert it: A.astype('float8_e4m3fn')"], e4m3, x, x, one, one)
+    says("e4m3: K", ["K is 8 here, but 32"], e4m3, bytes_, OnDevice(16, 8, **E4M3), one, one)
     says("e4m3: a factor", ["sb is f16, and has to be f32"], e4m3, bytes_, bytes_, one, OnDevice(typestr="<f2"))
     says("e4m3: a layout", ["has no option 'layout'"], e4m3, bytes_, bytes_, one, one, layout="nn")
     says("e4m3: no GPU", ["kernels run on a GPU"], e4m3, bytes_, bytes_, one, one)
-    says("shape", ["w has shape (5,)", "C is 5 here, and 8"], norm, x, OnDevice(5), OnDevice(8))
+    says("shape", ["w has shape (5,)", "C is 5 here, but 8"], norm, x, OnDevice(5), OnDevice(8))
     says("dimensions", ["x has shape ()", "too few dimensions"], soft, OnDevice())
-    says("K", ["K is 9 here, and 8"], kernels["matmul", "fwd", "naive"], x, OnDevice(9, 4))
+    says("K", ["K is 9 here, but 8"], kernels["matmul", "fwd", "naive"], x, OnDevice(9, 4))
     says("contiguous", ["x is not contiguous"], soft, OnDevice(4, 8, strides=(4, 16)))
-    says("option", ["has no option 'q': nearest is"], kernels["dropout", "fwd", "vec"], x, q=1)
+    says("option", ["has no option 'q'; nearest is"], kernels["dropout", "fwd", "vec"], x, q=1)
     says("no option", ["it has none"], soft, x, p=1)
     says("p", ["p=2 is not a probability"], kernels["dropout", "fwd", "vec"], x, p=2)
     says("layout", ["one of nn, nt"], kernels["matmul", "fwd", "naive"], x, x, layout="tt")
@@ -341,7 +341,7 @@ def environment():
     said = child(look, KBENCH_KERNELS_LIB=kbench_kernels._host().path)
     check("a library that is named", said.strip() == str(len(kernels)), said)
     said = child("kbench.kernels.build(['mse'], arch='sm_80')", NVCC="", PATH="/none", CUDA_HOME="/none")
-    check("no nvcc", "Error: kernels are built with nvcc, which was not found" in said, said)
+    check("no nvcc", "Error: Kernels are built with nvcc, which was not found" in said, said)
     command = r"^    nvcc -std=\S+ -O1 -gencode=arch=compute_80,code=sm_80 -shared .*/kbench_kernels.cuh -o lib.*so -ldl$"
     check("no nvcc: what to run", re.search(command, said, re.M) and "    pip install " in said, said)
     said = child(
@@ -412,11 +412,11 @@ def tables():
             check(f"the table of {part[1:]}", more.stdout.decode() == f.read())
     mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best but Triton \(38 rows\), "
     check("of compiled: the mean", re.search(mean, more.stdout.decode()), more.stdout)
-    with open("README.md") as f:
-        readme = f.read()
+    with open(os.path.join("examples", "README.md")) as f:
+        document = f.read()
     done = subprocess.run(run + [evidence + ".json", "--summary"], stdout=subprocess.PIPE)
     table, _, below = done.stdout.decode().partition("\n\n")
-    check("README's table", table in readme, table)
+    check("the table of examples/README.md", table in document, table)
     mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), "
     mean += r"[\d.]+ x the best but Triton \(84 rows\), "
     mean += r"[\d.]+ x PyTorch \(\d+ rows\), "
@@ -510,9 +510,9 @@ def graphs():
         def run(self, *_):
             return []
 
-    kept = {n: getattr(kk, n) for n in ("_Contest", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
+    kept = {n: getattr(kk, n) for n in ("_Comparison", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
     for name in kept:
-        setattr(kk, name, (lambda *_: True) if name != "_Contest" else Contest)
+        setattr(kk, name, (lambda *_: True) if name != "_Comparison" else Contest)
     built, kk.Kernels.build = kk.Kernels.build, lambda *_: []
     try:
         for sizes in ("small", "compiled"):
@@ -552,7 +552,7 @@ def plans():
     most = max(3 * 4 * math.prod(size) for size in sizes)
     check("small: fits in an L2 cache", len(small) > 30 and most <= 24 << 20, most)
     check("small: some", {n for n, _, _ in plan({"softmax"}, None, ["f32"], "small")} == {"softmax"})
-    says("sizes", ["sizes='tiny': one of usual, small, compiled"], plan, None, None, None, "tiny")
+    says("sizes", ["sizes='tiny' is unknown; one of usual, small, compiled"], plan, None, None, None, "tiny")
 
 
 def failing():
@@ -569,9 +569,9 @@ def failing():
         def run(self, *_):
             return [self.record]
 
-    kept = {n: getattr(kk, n) for n in ("_Contest", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
+    kept = {n: getattr(kk, n) for n in ("_Comparison", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
     for name in kept:
-        setattr(kk, name, (lambda *_: True) if name != "_Contest" else Contest)
+        setattr(kk, name, (lambda *_: True) if name != "_Comparison" else Contest)
     built = kk.Kernels.build
     kk.Kernels.build = lambda *_: []
     try:
@@ -721,7 +721,7 @@ def arrays():
         sys.modules.pop("numba", None)
 
 
-class Lender(kbench._Lends):
+class Lender(kbench._DlpackExporter):
     """Numbers that are lent by DLPack alone."""
 
     def __init__(self, values, dtype="f32", form="f", shape=None, **always):
@@ -729,7 +729,7 @@ class Lender(kbench._Lends):
         self.address, self.shape, self.dtype = ctypes.addressof(self.memory), shape or (len(values),), dtype
         self.always = always
 
-    def _lent_as(self):
+    def _dlpack_type(self):
         return self.dtype, None
 
     def __dlpack__(self, **options):
@@ -750,7 +750,7 @@ def taken(capsule):
 def lending():
     """DLPack, both ways."""
     numbers = [1.5, -2.0, 3.0, 4.0, 5.0, 6.0]
-    x, held = Lender(numbers, shape=(2, 3)), lambda: len(kbench._lent)  # noqa: E731
+    x, held = Lender(numbers, shape=(2, 3)), lambda: len(kbench._exported)  # noqa: E731
     for version in (None, (0, 8), (1, 0), (2, 1)):
         capsule = x.__dlpack__(max_version=version)
         tensor, give_back, used = taken(capsule)

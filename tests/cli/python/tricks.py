@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Ways to fool a judge, one a function; the word that has to be said stands above each."""
+"""Ways to deceive a judge, one per function. The decorator names the flags of which one must be raised."""
 
 import array
 import math
@@ -201,7 +201,7 @@ def stopped_clock(x, a):
 
 @word("TIMER_PATCHED")
 def facts_that_lie(x, a):
-    sys.modules["kbench"]._Server.facts = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
+    sys.modules["kbench"]._Server.report_changes = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
     real = kept.setdefault("clock", time.perf_counter)
     time.perf_counter = lambda: real() / 100
     return reference(x, a)
@@ -221,7 +221,7 @@ def other_values_of_its_own(x, a):
 
 @word("TIMER_PATCHED")
 def a_method_that_was_not_there(x, a):
-    sys.modules["kbench"]._Arm.__getattribute__ = object.__getattribute__
+    sys.modules["kbench"]._TimedFunction.__getattribute__ = object.__getattribute__
     return reference(x, a)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py on the virtual GPU (virtual.c; KBENCH_LIB): its times are right by CUPTI, as a C program's are, and without
-they say by their +- that they are not known so well. Ends with "N passed, N failed"."""
+"""kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, its times are as correct as those of a C
+program; without, their intervals are wider. Ends with "N passed, N failed"."""
 
 import contextlib
 import ctypes
@@ -129,14 +129,14 @@ cuda = types.SimpleNamespace(
 functions = {"none": allocates(1, 0), "one": allocates(3, 1), "two": allocates(2, 2)}
 sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
 said = [r.message for r in kbench.compare(functions, samples=30)]
-check("blocks", said == [None] + [f"allocates {n} by torch's caching allocator" for n in ("1 block", "2 blocks")], said)
+check("blocks", said == [None] + [f"each run allocates {n} by torch's caching allocator" for n in ("1 block", "2 blocks")], said)
 work = allocates(0, 3)
 kbench.bench(lambda kb: kb.time(work), op="blocks")
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "blocks.json")
     kbench._captured(["kbench", "--no-isolate", "--iters", "30", "--no-progress", "--json", path])
     said = [r.message for r in kbench.load(path)]
-check("blocks: of a case", said == ["allocates 3 blocks by torch's caching allocator"], said)
+check("blocks: of a case", said == ["each run allocates 3 blocks by torch's caching allocator"], said)
 cuda.memory_stats = lambda device: {}
 said = [r.message for r in kbench.compare(functions, samples=30)]
 check("blocks: of an allocator that does not tell", said == [None] * 3, said)
@@ -286,7 +286,7 @@ def beside(n, who):
 with contextlib.redirect_stdout(io.StringIO()) as text:
     beside.run(print_data=True)
 head, line = [part.split() for part in text.getvalue().splitlines()[1:]]
-check("perf_report: Triton's beside it", head == ["n", "Once", "triton", "ms", "off", "%", "Twice", "Never"], head)
+check("perf_report: Triton's beside it", head == ["n", "Once", "triton", "ms", "diff", "%", "Twice", "Never"], head)
 off = 100 * (10 / float(line[1]) - 1)
 check("perf_report: how far off", line[2] == "0.01" and abs(float(line[3]) - off) < 0.2, (line, off))
 planted.append(RuntimeError("out of memory"))

@@ -295,7 +295,7 @@ def do_bench_that_lies(x, w, b):
 def contests_that_lie(x, w, b):
     if "contest" not in kept:
         kbench = sys.modules["kbench"]
-        contest = kept["contest"] = kbench._contest
+        contest = kept["contest"] = kbench._measure
 
         def lying(*args, **options):
             records = contest(*args, **options)
@@ -303,13 +303,13 @@ def contests_that_lie(x, w, b):
                 r._data["time_ms"] = (r._data["time_ms"] or 1) / 100
             return records
 
-        kbench._contest = lying
+        kbench._measure = lying
     return dense(x, w, b)
 
 
 @word("TIMER_PATCHED")
 def facts_that_lie(x, w, b):
-    sys.modules["kbench"]._Server.facts = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
+    sys.modules["kbench"]._Server.report_changes = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
     real = kept.setdefault("clock", time.perf_counter)
     time.perf_counter = lambda: real() / 100
     return dense(x, w, b)
@@ -317,7 +317,7 @@ def facts_that_lie(x, w, b):
 
 @word("TIMER_PATCHED")
 def inputs_that_stay(x, w, b):
-    sys.modules["kbench"]._Arm.before = lambda self, *args: None
+    sys.modules["kbench"]._TimedFunction.before = lambda self, *args: None
     return dense(x, w, b)
 
 

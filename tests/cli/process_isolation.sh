@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a benchmark changes in its process does not reach the next one: it is put back, or the next one gets a fresh
-# process, or its failure is tried again alone.
+# A change that a benchmark makes to its process does not reach the next benchmark: the change is undone, the next one
+# gets a new process, or its failure is repeated alone.
 . tests/lib.sh
 . tests/cli/kit.lib
 
-program leftovers tests/cli/leftover_state.c
+program process_isolation tests/cli/process_isolation.c
 reader
 LEFTOVERS_NICE=$(nice) LEFTOVERS_CPUS=$(nproc 2> /dev/null || echo 0)
 export LEFTOVERS_NICE LEFTOVERS_CPUS
 of() { awk -F'\t' -v name="\"$1\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
 measure() { # OPTIONS: leaves the records in flat.txt
-    run "$tmp/leftovers" --iters 3 --warmup 1 --no-progress "$@" --json "$tmp/leftovers.json"
-    "$tmp/flat" "$tmp/leftovers.json" | calm > "$tmp/flat.txt"
+    run "$tmp/process_isolation" --iters 3 --warmup 1 --no-progress "$@" --json "$tmp/process_isolation.json"
+    "$tmp/flat" "$tmp/process_isolation.json" | calm > "$tmp/flat.txt"
 }
 fine() { # NAME MESSAGE
     check_same "$1: status" "$(of "$1" status)" '"ok"'
@@ -22,7 +22,7 @@ alone="measured alone in a fresh process, because it failed in a process that ha
 all="memory_limit file_limit stack_limit hard_limit rounding locale thread_locale variables mask folder blocked handler
     timers priority files standard threads"
 [ "$LEFTOVERS_CPUS" -lt 2 ] || all="$all processors"
-"$tmp/leftovers" --list | grep -q flush && all="$all flush"
+"$tmp/process_isolation" --list | grep -q flush && all="$all flush"
 
 # --- what is put back, and what gets a fresh process: nobody fails first
 measure --op "$(for what in $all; do printf 'dirty_%s,sees_%s,' $what $what; done)dirty_secret,sees_secret"
@@ -33,7 +33,7 @@ fine sees_secret/impl=default "\"$alone: BAD_CASE, another case's secret\""
 # --- what only a failure shows
 measure --op dirty_secret,sees_abort
 check_rc "abort" 0
-fine sees_abort/impl=default "\"$alone: CRASHED, signal 6 (abort)\""
+fine sees_abort/impl=default "\"$alone: CRASHED, signal 6 (Aborted)\""
 measure --op dirty_secret,sees_hang --timeout 1s
 check_rc "hang" 0
 fine sees_hang/impl=default "\"$alone: TIMEOUT, longer than 1.000 s\""
@@ -53,9 +53,10 @@ check_same "its own fault: each in a fresh process" "$(grep -c 'runs as number [
 fine sees_secret/impl=default null
 
 # --- in one process what can be put back is; what cannot be is said
-measure --no-isolate --op dirty_rounding,sees_rounding,dirty_variables,sees_variables,dirty_mask,sees_mask
+measure --no-isolate --op dirty_rounding,sees_rounding,dirty_timers,sees_timers
 check_rc "--no-isolate" 0
-fine sees_rounding/impl=default null
-measure --no-isolate --op dirty_threads,dirty_memory_limit
+fine sees_rounding/impl=default null && fine sees_timers/impl=default null
+measure --no-isolate --op dirty_threads,dirty_variables
 check_err "--no-isolate: what cannot be put back" "dirty_threads.*it left threads running.*fresh one"
+check_err "--no-isolate: the environment" "dirty_variables.*it changed the environment.*fresh one"
 finish
