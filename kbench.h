@@ -51,7 +51,6 @@ CONTENTS (search for the tag)
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
@@ -3249,17 +3248,11 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-static int kbi_all_usable(const double* x, int64_t n) {
-    if (x == NULL) return n <= 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!kbi_usable(x[i])) return 0;
-    }
-    return 1;
-}
-
-static double* kbi_stats_alloc(int64_t n) {
-    if (n <= 0 || (uint64_t)n > (uint64_t)(SIZE_MAX / 2 / sizeof(double))) return NULL;
-    return (double*)KBENCH_MALLOC((size_t)n * sizeof(double));
+// Memory for m values if there are n > 0 values and all are usable; else NULL.
+static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
+    for (int64_t i = 0; x && i < n; i++)
+        if (!kbi_usable(x[i])) return NULL;
+    return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
 // a / b; 0 for 0 / 0, NAN where the quotient is none.
@@ -3271,56 +3264,33 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_sift_down(double* a, int64_t root, int64_t n) {
-    const double v = a[root];
-    for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
-        if (child + 1 < n && a[child + 1] > a[child]) child++;
-        if (a[child] <= v) break;
-        a[root] = a[child];
-        root = child;
-    }
-    a[root] = v;
+static int kbi_order_of(const void* a, const void* b) {
+    double x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+static void kbi_sort(double* a, int64_t n) {
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
 }
 
-static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
-    for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        const double top = a[0];
-        a[0] = a[end];
-        a[end] = top;
-        kbi_sift_down(a, 0, end);
-    }
-}
-
-// Hoare 1961 about the median of three. Returns j, 0 <= j < n - 1, with a[0..j] <= a[j+1..n-1]; n >= 3.
+// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
 // Stopping at equal values keeps both parts large in quantised samples.
-static int64_t kbi_partition(double* a, int64_t n) {
-    const double u = a[0], v = a[n / 2], w = a[n - 1];
-    const double pivot = u < v ? (v < w ? v : (u < w ? w : u)) : (u < w ? u : (v < w ? w : v));
-    for (int64_t i = 0, j = n - 1;; i++, j--) {
-        while (a[i] < pivot) i++;
-        while (a[j] > pivot) j--;
-        if (i >= j) return j;
-        const double t = a[i];
-        a[i] = a[j];
-        a[j] = t;
-    }
-}
-
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    for (int budget = 128; n > 8 && budget > 0; budget--) {
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (k < left) {
-            n = left;
-        } else {
-            a += left;
-            n -= left;
-            k -= left;
+    for (int64_t low = 0, high = n - 1; low < high;) {
+        const double pivot = a[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (a[i] < pivot) i++;
+            while (a[j] > pivot) j--;
+            if (i > j) break;
+            const double swapped = a[i];
+            a[i++] = a[j];
+            a[j--] = swapped;
         }
+        if (k > j) low = i;
+        if (k < i) high = j;
     }
-    kbi_sort(a, n);
     return a[k];
 }
 
@@ -3390,11 +3360,9 @@ static int64_t kbi_block_end(int b, int64_t n) {
 
 // Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    int64_t begin = 0;
-    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t end = kbi_block_end(b, n);
+    for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
+        end = kbi_block_end((int)b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
-        begin = end;
     }
 }
 
@@ -3479,21 +3447,15 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n) and without allocation: the stopping rule asks between samples, and a GPU
-// that waits for the host lowers its clock. scratch holds n values.
-static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
-    double lo, hi;
-    if (n < 1 || !kbi_all_usable(x, n)) return (double)NAN;
+// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers its
+// clock.
+static double kbi_precision_of(const double* x, int64_t n) {
+    double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
+    if (!scratch) return (double)NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
-    return kbi_half_width(lo, hi, median);
-}
-
-static double kbi_precision_of(const double* x, int64_t n) {
-    double* scratch = kbi_stats_alloc(n);
-    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
-    return precision;
+    return kbi_half_width(lo, hi, median);
 }
 
 // -- summary ----------------------------------------------------------------------------------------------
@@ -3622,8 +3584,8 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
-    if (sorted == NULL) return s;
+    double* sorted = kbi_stats_alloc(x, n, 2 * n);
+    if (!sorted) return s;
     double* scratch = sorted + n;
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
@@ -3660,11 +3622,7 @@ static double kbi_trimmed(double* x, int n, int away) {
 }
 
 KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-// -- paired -----------------------------------------------------------------------------------------------
+// -- arms measured in the same rounds ------------------------------------------------------------------------
 
 // Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
 // arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
@@ -3673,8 +3631,8 @@ KBI_SLOW_BEGIN
 static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
     int64_t low, high;
     *median = *lo = *hi = (double)NAN;
-    double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
-    if (sorted == NULL) return 0;
+    double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
+    if (!sorted) return 0;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
@@ -12453,11 +12411,10 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
 // A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
 // nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = kbi_stats_alloc(s->n);
+    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (!scratch) return;
     if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
         double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
         int64_t n = 0;
