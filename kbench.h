@@ -85,7 +85,6 @@ CONTENTS (search for the tag)
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
-    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
@@ -96,7 +95,6 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
@@ -12944,8 +12942,10 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+  >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// --- what else may tell two machines' times apart, as the system's files have it ---
 
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
@@ -13030,9 +13030,7 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     r->environment.n += f->n;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>record    record: a case's identity, machine and run, put into its record.
----------------------------------------------------------------------------------------------------------------*/
+// --- a case ---
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -15038,7 +15036,7 @@ static void kbi_worker_kill(kbi_worker* w) {
 
 // Starts this very program again, with its own command line: its main does there what it did here, until it calls
 // kb_main. In the child the function does not return.
-static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out, int close_a, int close_b) {
+static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
@@ -15048,8 +15046,6 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     }
     char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    if (close_a >= 0) close(close_a);
-    if (close_b >= 0) close(close_b);
     dup2(2, 1); // what bodies print is not results
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -15089,7 +15085,9 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0)
         return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
@@ -15099,8 +15097,6 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    fcntl(w->to, F_SETFD, FD_CLOEXEC);
-    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
     fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
@@ -15116,7 +15112,8 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     int from[2];
     size_t have = 0;
     if (s->has_truth || pipe(from) != 0) return;
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1], from[0], -1);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
     close(from[1]);
     for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_desk.interrupted; i++) {
         if (!kbi_readable(from[0], 100)) continue;
@@ -15262,10 +15259,6 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int number) {
-    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
-}
-
 // The worker is gone: whose fault that was, and how it went.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
@@ -15274,6 +15267,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     int i = g->current;
     if (w->babble) kbi_worker_kill(w);
     kbi_worker_end(w);
+    int number = WTERMSIG(w->status);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
         if (g->of[j].wanted) i = j;
@@ -15281,7 +15275,8 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     if (w->babble)
         snprintf(died, sizeof died, "what its process sent is no answer of a worker");
     else if (WIFSIGNALED(w->status))
-        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+        snprintf(died, sizeof died, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
     else
         snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
@@ -15379,21 +15374,16 @@ static void kbi_listen(kbi_supervisor* s) {
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
-        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->of[i].wanted) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
-                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
-                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
         return;
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
----------------------------------------------------------------------------------------------------------------*/
+// --- what the worker is asked for ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -15541,6 +15531,7 @@ typedef struct kbi_batch {
     int n_rows;
     kbi_rivals* groups; // of rows
     int n_groups;
+    kbi_arena memory; // for all of these
 } kbi_batch;
 
 // Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
@@ -15553,8 +15544,6 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
         end = kbi_group_end(plan, end);
     return end;
 }
-
-static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
 
 // --- inspected: the CUDA calls of each case's block, before it is measured ---
 
@@ -15573,7 +15562,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     double most = kbi_inspect_seconds;
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
-    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
@@ -15582,9 +15571,11 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
+        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
         for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
         if (kbi_recalled(s->planned, plan, at)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_arena memory = KBI_BLANK;
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
         kbi_group_open(s, at, n, NULL, found);
         for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
         kbi_measure_group(s);
@@ -15594,7 +15585,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
             able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
             KBENCH_FREE(found[i]);
         }
-        KBENCH_FREE(found);
+        kbi_arena_free(&memory);
     }
     for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
     if (!able) s->inspected = plan->n;
@@ -15685,10 +15676,11 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 // it, and the cases of a group against each other. Each gets its record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
-    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
-    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
-    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    const size_t cases = (size_t)n, cells = cases * (size_t)processes;
+    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -15743,10 +15735,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pool_settle(&s->pools.ratios, 0);
     kbi_pool_settle(&s->pools.equals, 0);
     for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
-    KBENCH_FREE(rows);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(each);
-    KBENCH_FREE(all);
 }
 
 // --- stored, shown ---
@@ -15797,12 +15785,12 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.n = n;
     b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
-    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
-    b.share = (double*)kbi_zeros(cases, sizeof(double));
-    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
-    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
-    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
+    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
+    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
+    b.groups = (kbi_rivals*)kbi_arena_alloc(&b.memory, sizeof(kbi_rivals) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
     for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
@@ -15812,12 +15800,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch_output(s, &b);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
-    KBENCH_FREE(b.groups);
-    KBENCH_FREE(b.results);
-    KBENCH_FREE(b.inside);
-    KBENCH_FREE(b.share);
-    KBENCH_FREE(b.over);
-    KBENCH_FREE(b.m);
+    kbi_arena_free(&b.memory);
 }
 
 static void kbi_show_machine(kbi_supervisor* s) {

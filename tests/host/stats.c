@@ -422,7 +422,7 @@ static void test_drift(void) {
 static void test_memory(void) {
     begin("memory");
     plant(100, 0.01, 0, 0, 0, 0);
-    allocations = 0;
+    allocations = live = 0;
     kb_summarize(sample, 100);
     CHECK(allocations == 1);
     kbi_precision_of(sample, 100);
