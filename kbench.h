@@ -51,7 +51,6 @@ CONTENTS (search for the tag)
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
@@ -86,7 +85,6 @@ CONTENTS (search for the tag)
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
-    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
@@ -97,7 +95,6 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
@@ -3080,17 +3077,11 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-static int kbi_all_usable(const double* x, int64_t n) {
-    if (x == NULL) return n <= 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!kbi_usable(x[i])) return 0;
-    }
-    return 1;
-}
-
-static double* kbi_stats_alloc(int64_t n) {
-    if (n <= 0 || (uint64_t)n > (uint64_t)(SIZE_MAX / 2 / sizeof(double))) return NULL;
-    return (double*)KBENCH_MALLOC((size_t)n * sizeof(double));
+// Memory for m values if there are n > 0 values and all are usable; else NULL.
+static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
+    for (int64_t i = 0; x && i < n; i++)
+        if (!kbi_usable(x[i])) return NULL;
+    return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
 // a / b; 0 for 0 / 0, NAN where the quotient is none.
@@ -3102,56 +3093,33 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_sift_down(double* a, int64_t root, int64_t n) {
-    const double v = a[root];
-    for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
-        if (child + 1 < n && a[child + 1] > a[child]) child++;
-        if (a[child] <= v) break;
-        a[root] = a[child];
-        root = child;
-    }
-    a[root] = v;
+static int kbi_order_of(const void* a, const void* b) {
+    double x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+static void kbi_sort(double* a, int64_t n) {
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
 }
 
-static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
-    for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        const double top = a[0];
-        a[0] = a[end];
-        a[end] = top;
-        kbi_sift_down(a, 0, end);
-    }
-}
-
-// Hoare 1961 about the median of three. Returns j, 0 <= j < n - 1, with a[0..j] <= a[j+1..n-1]; n >= 3.
+// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
 // Stopping at equal values keeps both parts large in quantised samples.
-static int64_t kbi_partition(double* a, int64_t n) {
-    const double u = a[0], v = a[n / 2], w = a[n - 1];
-    const double pivot = u < v ? (v < w ? v : (u < w ? w : u)) : (u < w ? u : (v < w ? w : v));
-    for (int64_t i = 0, j = n - 1;; i++, j--) {
-        while (a[i] < pivot) i++;
-        while (a[j] > pivot) j--;
-        if (i >= j) return j;
-        const double t = a[i];
-        a[i] = a[j];
-        a[j] = t;
-    }
-}
-
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    for (int budget = 128; n > 8 && budget > 0; budget--) {
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (k < left) {
-            n = left;
-        } else {
-            a += left;
-            n -= left;
-            k -= left;
+    for (int64_t low = 0, high = n - 1; low < high;) {
+        const double pivot = a[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (a[i] < pivot) i++;
+            while (a[j] > pivot) j--;
+            if (i > j) break;
+            const double swapped = a[i];
+            a[i++] = a[j];
+            a[j--] = swapped;
         }
+        if (k > j) low = i;
+        if (k < i) high = j;
     }
-    kbi_sort(a, n);
     return a[k];
 }
 
@@ -3221,11 +3189,9 @@ static int64_t kbi_block_end(int b, int64_t n) {
 
 // Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    int64_t begin = 0;
-    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t end = kbi_block_end(b, n);
+    for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
+        end = kbi_block_end((int)b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
-        begin = end;
     }
 }
 
@@ -3310,21 +3276,15 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n) and without allocation: the stopping rule asks between samples, and a GPU
-// that waits for the host lowers its clock. scratch holds n values.
-static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
-    double lo, hi;
-    if (n < 1 || !kbi_all_usable(x, n)) return (double)NAN;
+// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers its
+// clock.
+static double kbi_precision_of(const double* x, int64_t n) {
+    double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
+    if (!scratch) return (double)NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
-    return kbi_half_width(lo, hi, median);
-}
-
-static double kbi_precision_of(const double* x, int64_t n) {
-    double* scratch = kbi_stats_alloc(n);
-    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
-    return precision;
+    return kbi_half_width(lo, hi, median);
 }
 
 // -- summary ----------------------------------------------------------------------------------------------
@@ -3453,8 +3413,8 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
-    if (sorted == NULL) return s;
+    double* sorted = kbi_stats_alloc(x, n, 2 * n);
+    if (!sorted) return s;
     double* scratch = sorted + n;
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
@@ -3491,11 +3451,7 @@ static double kbi_trimmed(double* x, int n, int away) {
 }
 
 KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-// -- paired -----------------------------------------------------------------------------------------------
+// -- arms measured in the same rounds ------------------------------------------------------------------------
 
 // Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
 // arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
@@ -3504,8 +3460,8 @@ KBI_SLOW_BEGIN
 static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
     int64_t low, high;
     *median = *lo = *hi = (double)NAN;
-    double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
-    if (sorted == NULL) return 0;
+    double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
+    if (!sorted) return 0;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
@@ -11549,11 +11505,10 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
 // A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
 // nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = kbi_stats_alloc(s->n);
+    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (!scratch) return;
     if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
         double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
         int64_t n = 0;
@@ -12083,8 +12038,10 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+  >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// --- what else may tell two machines' times apart, as the system's files have it ---
 
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
@@ -12169,9 +12126,7 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     r->environment.n += f->n;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>record    record: a case's identity, machine and run, put into its record.
----------------------------------------------------------------------------------------------------------------*/
+// --- a case ---
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -14168,7 +14123,7 @@ static void kbi_worker_kill(kbi_worker* w) {
 
 // Starts this very program again, with its own command line: its main does there what it did here, until it calls
 // kb_main. In the child the function does not return.
-static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out, int close_a, int close_b) {
+static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
@@ -14178,8 +14133,6 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     }
     char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    if (close_a >= 0) close(close_a);
-    if (close_b >= 0) close(close_b);
     dup2(2, 1); // what bodies print is not results
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -14219,7 +14172,9 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0)
         return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
@@ -14229,8 +14184,6 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    fcntl(w->to, F_SETFD, FD_CLOEXEC);
-    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
     fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
@@ -14246,7 +14199,8 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     int from[2];
     size_t have = 0;
     if (s->has_truth || pipe(from) != 0) return;
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1], from[0], -1);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
     close(from[1]);
     for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_desk.interrupted; i++) {
         if (!kbi_readable(from[0], 100)) continue;
@@ -14392,10 +14346,6 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int number) {
-    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
-}
-
 // The worker is gone: whose fault that was, and how it went.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
@@ -14404,6 +14354,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     int i = g->current;
     if (w->babble) kbi_worker_kill(w);
     kbi_worker_end(w);
+    int number = WTERMSIG(w->status);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
         if (g->of[j].wanted) i = j;
@@ -14411,7 +14362,8 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     if (w->babble)
         snprintf(died, sizeof died, "what its process sent is no answer of a worker");
     else if (WIFSIGNALED(w->status))
-        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+        snprintf(died, sizeof died, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
     else
         snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
@@ -14509,21 +14461,16 @@ static void kbi_listen(kbi_supervisor* s) {
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
-        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->of[i].wanted) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
-                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
-                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
         return;
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
----------------------------------------------------------------------------------------------------------------*/
+// --- what the worker is asked for ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -14671,6 +14618,7 @@ typedef struct kbi_batch {
     int n_rows;
     kbi_rivals* groups; // of rows
     int n_groups;
+    kbi_arena memory; // for all of these
 } kbi_batch;
 
 // Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
@@ -14683,8 +14631,6 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
         end = kbi_group_end(plan, end);
     return end;
 }
-
-static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
 
 // --- inspected: the CUDA calls of each case's block, before it is measured ---
 
@@ -14703,7 +14649,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     double most = kbi_inspect_seconds;
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
-    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
@@ -14712,9 +14658,11 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
+        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
         for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
         if (kbi_recalled(s->planned, plan, at)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_arena memory = KBI_BLANK;
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
         kbi_group_open(s, at, n, NULL, found);
         for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
         kbi_measure_group(s);
@@ -14724,7 +14672,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
             able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
             KBENCH_FREE(found[i]);
         }
-        KBENCH_FREE(found);
+        kbi_arena_free(&memory);
     }
     for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
     if (!able) s->inspected = plan->n;
@@ -14815,10 +14763,11 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 // it, and the cases of a group against each other. Each gets its record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
-    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
-    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
-    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    const size_t cases = (size_t)n, cells = cases * (size_t)processes;
+    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -14873,10 +14822,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pool_settle(&s->pools.ratios, 0);
     kbi_pool_settle(&s->pools.equals, 0);
     for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
-    KBENCH_FREE(rows);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(each);
-    KBENCH_FREE(all);
 }
 
 // --- stored, shown ---
@@ -14927,12 +14872,12 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.n = n;
     b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
-    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
-    b.share = (double*)kbi_zeros(cases, sizeof(double));
-    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
-    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
-    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
+    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
+    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
+    b.groups = (kbi_rivals*)kbi_arena_alloc(&b.memory, sizeof(kbi_rivals) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
     for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
@@ -14942,12 +14887,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch_output(s, &b);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
-    KBENCH_FREE(b.groups);
-    KBENCH_FREE(b.results);
-    KBENCH_FREE(b.inside);
-    KBENCH_FREE(b.share);
-    KBENCH_FREE(b.over);
-    KBENCH_FREE(b.m);
+    kbi_arena_free(&b.memory);
 }
 
 static void kbi_show_machine(kbi_supervisor* s) {
