@@ -1328,12 +1328,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 #include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
-#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1406,26 +1404,14 @@ extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
 #endif
-#ifdef CLOCK_MONOTONIC
-#define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
-#else
-#define KBI_CLOCK_MONOTONIC 1 // Linux
-#endif
-#ifdef CLOCK_THREAD_CPUTIME_ID
-#define KBI_CLOCK_THREAD CLOCK_THREAD_CPUTIME_ID
-#else
-#define KBI_CLOCK_THREAD 3 // likewise
-#endif
-#ifdef CLOCK_PROCESS_CPUTIME_ID
-#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
-#else
-#define KBI_CLOCK_PROCESS 2 // Linux
-#endif
-#ifdef F_DUPFD_CLOEXEC
-#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
-#else
-#define KBI_DUPFD_CLOEXEC 1030 // likewise
-#endif
+// What strict standards hide of Linux.
+enum {
+    KBI_CLOCK_MONOTONIC = 1,
+    KBI_CLOCK_PROCESS = 2,
+    KBI_CLOCK_THREAD = 3,
+    KBI_DUPFD_CLOEXEC = 1030,
+    KBI_MAP_ANONYMOUS = 0x20
+};
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
 #else
@@ -1435,11 +1421,6 @@ extern int pclose(FILE* f);
 #define KBI_NOFOLLOW O_NOFOLLOW
 #else
 #define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_ANONYMOUS
-#define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
-#else
-#define KBI_MAP_ANONYMOUS 0x20 // likewise
 #endif
 #ifdef MAP_NORESERVE
 #define KBI_MAP_NORESERVE MAP_NORESERVE
@@ -2015,14 +1996,6 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
-    unsigned rest = code - 0x10000;
-    if (code > 0xffff)
-        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    else
-        kbi_putf(t, "\\u%04x", code);
-}
-
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -2043,7 +2016,8 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         else if (*p == '\t')
             kbi_puts(t, "\\t");
         else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
-            kbi_json_code(t, code);
+            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
+                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -2607,112 +2581,49 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
-// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
-// order is that of the bits in kb_build.
-enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
-static const struct {
-    const char *name, *symbol;
-    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
-} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
-                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
-                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
-                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
-                        { "-pg", "_mcount", KBI_NEEDED },
-                        { "-pg", "__fentry__", KBI_NEEDED },
-                        { "-finstrument-functions", "__cyg_profile_func_enter",
-                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
-enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
-
-// The bits of a symbol; info, section: as ELF has them.
-static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
-    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
-    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
-        const char* name = kbi_instruments[i].symbol;
-        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
-        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
-    }
-    return 0;
-}
-
-static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
-
-// The bits of all symbols in an ELF file of this machine's own class.
-static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
-    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
-    unsigned found = 0, defined = 0;
-    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
-        head->e_shoff % sizeof(void*) ||
-        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
-        return 0;
-    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
-    for (int i = 0; i < head->e_shnum; i++) {
-        const ElfW(Shdr)* s = &sections[i];
-        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
-        const ElfW(Shdr)* text = &sections[s->sh_link];
-        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
-            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
-            at[text->sh_offset + text->sh_size - 1])
-            continue;
-        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
-        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
-            if (symbols[k].st_name >= text->sh_size) continue;
-            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
-                                             symbols[k].st_shndx, libc);
-            found |= bit;
-            if (symbols[k].st_shndx) defined |= bit;
-        }
-    }
-    // clang's other runtimes bring UBSan's functions along
-    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
-    return found;
-}
-
-// Of the program and of the libraries that it has loaded when this is first asked.
-static unsigned kbi_instruments_here(void) {
-    static unsigned found;
-#ifdef KBI_NO_INSTRUMENTS
-    static bool known = true;
-#else
-    static bool known;
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
+// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
+// kb_build.
+#ifdef __cplusplus
+extern "C" {
 #endif
-    if (known) return found;
-    known = true;
-    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
-        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
-        const char* name = strrchr(path, '/');
-        struct stat about;
-        int file = kbi_open_file(path, O_RDONLY);
-        if (file < 0) continue; // the kernel's own has no file
-        if (fstat(file, &about) == 0 && about.st_size > 0) {
-            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
-            if (at != MAP_FAILED) {
-                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
-                munmap(at, (size_t)about.st_size);
-            }
-        }
-        close(file);
-    }
-    return found;
+#define KBI_WEAK __attribute__((weak))
+KBI_WEAK void __asan_init(void);
+KBI_WEAK void __hwasan_init(void);
+KBI_WEAK void __tsan_init(void);
+KBI_WEAK void __msan_init(void);
+KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
+KBI_WEAK void __lsan_init(void);
+KBI_WEAK void __gcov_init(void* info);
+KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
+extern KBI_WEAK int __llvm_profile_runtime;
+KBI_WEAK void __gmon_start__(void); // of -pg
+#ifdef __cplusplus
+}
+#endif
+
+static unsigned kbi_instruments_here(void) {
+#ifdef KBI_NO_INSTRUMENTS
+    return 0;
+#else
+    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
+                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
+    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
+           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
+           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
+           (unsigned)(__gmon_start__ != NULL) << 8;
+#endif
 }
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    static const char* const names[] = { "ASan", "HWASan", "TSan",                     "MSan", "UBSan",
+                                         "LSan", "gcov",   "-fprofile-instr-generate", "-pg" };
     size_t n = 0;
     *out = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
-        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
+        if (bits >> i & 1)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -2805,24 +2716,14 @@ typedef struct kbi_cpus {
 
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE. false: the system knows no such thing.
+// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-#ifdef SYS_sched_getaffinity
     return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
-#else
-    return false;
-#endif
 }
 
 // Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) {
-#ifdef SYS_sched_setaffinity
-    return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0;
-#else
-    return (void)c, false;
-#endif
-}
+static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
 
 // "2", "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
@@ -2845,20 +2746,18 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
 
 // The same way round; of a list that is too long the beginning.
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    kbi_text t = KBI_BLANK;
+    size_t n = 0;
+    *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
+        char one[32];
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        size_t before = t.n;
-        kbi_putf(&t, last > i ? "%s%d-%d" : "%s%d", t.n ? "," : "", i, last);
-        if (t.n + 5 <= size) continue;
-        t.n = before;
-        kbi_puts(&t, ",...");
-        break;
+        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        bool over = n + strlen(one) + 5 > size;
+        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
+        if (over) break;
     }
-    snprintf(out, size, "%s", t.n ? t.s : "");
-    kbi_text_free(&t);
     return out;
 }
 
@@ -2872,10 +2771,7 @@ static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_c
 // The one that this thread runs on now; 0 where the system does not say.
 static int kbi_cpu_now(void) {
     unsigned cpu = 0;
-#ifdef SYS_getcpu
-    if (syscall(SYS_getcpu, &cpu, NULL, NULL) != 0) cpu = 0;
-#endif
-    return (int)cpu;
+    return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
 // --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
@@ -2966,6 +2862,9 @@ KBI_SLOW_END
 // The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
 // that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
 
+// Elements of 1, 2 and 4 bytes are the low end of a word.
+KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
+
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -2978,24 +2877,20 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// IEEE 754 binary16: 5 exponent bits (bias 15), 10 fraction bits; to nearest even, NaN kept quiet
-static uint16_t kbi_f32_to_f16(float f) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-    uint32_t r, m, shift, rest, half;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x1ffu));
-    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u); // 2^16 and above
-    if (a >= 0x38800000u) {                                  // 2^-14, the least normal
-        r = a - (112u << 23);                                // bias 127 -> 15; a carry out of 65504 gives inf
-        return (uint16_t)(sign | ((r + 0xfffu + ((r >> 13) & 1u)) >> 13));
-    }
-    if (a < 0x33000000u) return (uint16_t)sign; // below 2^-25, half of the least subnormal
-    m = (a & 0x7fffffu) | 0x800000u;
-    shift = 126u - (a >> 23); // the value is m 2^(e-150), the unit of a subnormal 2^-24
-    r = m >> shift;
-    rest = m & ((1u << shift) - 1u);
-    half = 1u << (shift - 1u);
-    if (rest > half || (rest == half && (r & 1u))) r++;
-    return (uint16_t)(sign | r);
+// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
+// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
+// largest it is infinity in binary16, else the largest.
+static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
+    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
+    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
+    if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
+    if (e < least) shift += least - e;
+    if (shift > 24u) return sign; // below half of the least subnormal
+    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
+    return sign | KBI_MIN(r, most);
 }
 
 static float kbi_f16_to_f32(uint16_t h) {
@@ -3012,26 +2907,8 @@ static uint16_t kbi_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_bf16_to_f32(uint16_t h) { return kbi_bits_float((uint32_t)h << 16); }
-
-// OCP's 8-bit floats, of 3 or 2 fraction bits: e4m3 (bias 7, NaN in place of infinity and of what stands beside it) and
-// e5m2 (bias 15). To nearest even; beyond the largest, infinity too, the largest; NaN stays one.
-static uint8_t kbi_f32_to_f8(float f, uint32_t fraction) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu, e = a >> 23,
-             shift = 23u - fraction;
-    uint32_t most = fraction == 3u ? 0x7eu : 0x7bu,
-             least = fraction == 3u ? 121u : 113u; // exponent of the least normal
-    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
-    if (a > 0x7f800000u) return (uint8_t)(sign | 0x7fu);
-    if (e < least) shift += least - e;
-    if (shift > 24u) return (uint8_t)sign; // below half of the least subnormal
-    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
-    return (uint8_t)(sign | (r < most ? r : most));
-}
-
-static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
+static float kbi_e4m3_to_f32(uint8_t h) {
     uint32_t a = h & 0x7fu;
-    if (fraction == 2u) return kbi_f16_to_f32((uint16_t)(h << 8)); // the upper half of an f16
     float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
               : a < 8u   ? (float)a * 0.001953125f // 2^-9
                          : kbi_bits_float((a << 20) + (120u << 23));
@@ -3041,30 +2918,25 @@ static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
 // element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
-    const unsigned char* at = (const unsigned char*)p + i * (int64_t)size;
-    uint64_t u64 = 0;
-    uint32_t u32 = 0;
-    uint16_t u16 = 0;
-    double d = 0;
-    if (size == 8) memcpy(&u64, at, 8);
-    if (size == 4) memcpy(&u32, at, 4);
-    if (size == 2) memcpy(&u16, at, 2);
+    uint64_t bits = 0;
+    double d;
+    memcpy(&bits, (const unsigned char*)p + i * (int64_t)size, size);
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_bits_float(u32);
-    case KB_F64: memcpy(&d, &u64, 8); return d;
-    case KB_E4M3: return kbi_f8_to_f32(at[0], 3);
-    case KB_E5M2: return kbi_f8_to_f32(at[0], 2);
-    case KB_F16: return kbi_f16_to_f32(u16);
-    case KB_BF16: return kbi_bf16_to_f32(u16);
-    case KB_I8: return (signed char)at[0];
-    case KB_U8: return at[0];
-    case KB_I16: return (int16_t)u16;
-    case KB_U16: return u16;
-    case KB_I32: return (int32_t)u32;
-    case KB_U32: return u32;
-    case KB_I64: return (double)(int64_t)u64;
-    case KB_U64: return (double)u64;
+    case KB_TF32: return kbi_bits_float((uint32_t)bits);
+    case KB_F64: memcpy(&d, &bits, 8); return d;
+    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
+    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
+    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
+    case KB_I8: return (signed char)bits;
+    case KB_I16: return (int16_t)bits;
+    case KB_I32: return (int32_t)bits;
+    case KB_I64: return (double)(int64_t)bits;
+    case KB_U8:
+    case KB_U16:
+    case KB_U32:
+    case KB_U64: return (double)bits;
     default: return 0;
     }
 }
@@ -3073,8 +2945,7 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
 // the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
-    int round;
-    for (round = 0; round < 10; round++) {
+    for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
@@ -3083,10 +2954,7 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
 // 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
@@ -3107,51 +2975,42 @@ static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
 }
 
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * x + c[i];
+    return sum;
+}
+
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
 // ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
 static double kbi_minus_log(uint32_t m) {
-    double f = (double)(int32_t)m, s, q, series;
+    static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
+    double f = (double)(int32_t)m, s;
     uint64_t bits;
-    int32_t e;
     memcpy(&bits, &f, sizeof bits);
     bits += (uint64_t)(0x3ff00000 - 0x3fe6a09e) << 32; // 0x3fe6a09e: the upper half of sqrt(1/2)
-    e = (int32_t)(bits >> 52) - 1023;
+    int32_t e = (int32_t)(bits >> 52) - 1023;
     bits = (bits & 0x000fffffffffffffu) + ((uint64_t)0x3fe6a09e << 32);
     memcpy(&f, &bits, sizeof f);
     s = (f - 1.0) / (f + 1.0);
-    q = s * s;
-    series = q * (1.0 / 15) + 1.0 / 13;
-    series = series * q + 1.0 / 11;
-    series = series * q + 1.0 / 9;
-    series = series * q + 1.0 / 7;
-    series = series * q + 1.0 / 5;
-    series = series * q + 1.0 / 3;
-    series = series * q + 1.0;
-    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
+    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
 // Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
 // in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
 // 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
+    static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
+                                   -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
+    static const double cosine[] = { 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
+                                     1.0 / 24.0,        -1.0 / 2.0,       1.0 }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
-    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
-    double q = x * x, s, c, swap;
-    s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
-    s = s * q + 1.0 / 362880.0;
-    s = s * q - 1.0 / 5040.0;
-    s = s * q + 1.0 / 120.0;
-    s = s * q - 1.0 / 6.0;
-    s = s * q * x + x;
-    c = q * (1.0 / 479001600.0) - 1.0 / 3628800.0; // 12! 10! 8! 6! 4! 2!
-    c = c * q + 1.0 / 40320.0;
-    c = c * q - 1.0 / 720.0;
-    c = c * q + 1.0 / 24.0;
-    c = c * q - 1.0 / 2.0;
-    c = c * q + 1.0;
+    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
+    double s = kbi_polynomial(sine, KBI_COUNT(sine), q) * q * x + x;
+    double c = kbi_polynomial(cosine, KBI_COUNT(cosine), q);
     // a quarter turn takes (c, s) to (-s, c)
-    swap = (quarter & 1u) ? s : c;
+    double swap = (quarter & 1u) ? s : c;
     s = (quarter & 1u) ? c : s;
     c = ((quarter + 1u) & 2u) ? -swap : swap;
     s = (quarter & 2u) ? -s : s;
@@ -3167,9 +3026,9 @@ static uint64_t kbi_value_bits(double v, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_float_bits((float)v);
     case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_f8((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_f8((float)v, 2);
-    case KB_F16: return kbi_f32_to_f16((float)v);
+    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
+    case KB_F16: return kbi_f32_to_small((float)v, 10);
     case KB_BF16: return kbi_f32_to_bf16((float)v);
     default: break;
     }
@@ -3181,30 +3040,22 @@ static uint64_t kbi_value_bits(double v, int dtype) {
 
 // the bits of elements 4 block .. 4 block + 3
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    int is_float = dtype <= KB_BF16 || dtype >= KB_TF32, j;
-    uint32_t ctr[4], key[2], w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
-    float z[4];
-    ctr[0] = (uint32_t)block;
-    ctr[1] = (uint32_t)(block >> 32);
-    ctr[2] = tensor;
-    ctr[3] = 0;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
+    bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
+    uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
+    uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, high[4] = { 0, 0, 0, 0 };
+    float z[4] = { 0, 0, 0, 0 };
     if (kind == KB_NORMAL || kind == KB_UNIFORM) kbi_philox(ctr, key, w);
-    if (kind == KB_NORMAL) {
-        kbi_random_normal(w[0], w[1], z);
-        kbi_random_normal(w[2], w[3], z + 2);
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(z[j], dtype);
-    } else if (kind == KB_UNIFORM && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(kbi_random_uniform(w[j]), dtype);
-    } else if (kind == KB_UNIFORM) {
-        ctr[3] = 1;
-        if (dtype == KB_I64 || dtype == KB_U64) kbi_philox(ctr, key, high);
-        for (j = 0; j < 4; j++) bits[j] = w[j] | (uint64_t)high[j] << 32;
-    } else if (kind == KB_IOTA && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits((double)(int64_t)(block * 4 + (uint64_t)j), dtype);
-    } else {
-        for (j = 0; j < 4; j++) bits[j] = kind == KB_IOTA ? block * 4 + (uint64_t)j : 0;
+    if (kind == KB_NORMAL) kbi_random_normal(w[0], w[1], z), kbi_random_normal(w[2], w[3], z + 2);
+    ctr[3] = 1;
+    if (kind == KB_UNIFORM && (dtype == KB_I64 || dtype == KB_U64)) kbi_philox(ctr, key, high);
+    for (int j = 0; j < 4; j++) {
+        uint64_t i = block * 4 + (uint64_t)j;
+        if (kind == KB_NORMAL)
+            bits[j] = kbi_value_bits(z[j], dtype);
+        else if (kind == KB_UNIFORM)
+            bits[j] = is_float ? kbi_value_bits(kbi_random_uniform(w[j]), dtype) : w[j] | (uint64_t)high[j] << 32;
+        else
+            bits[j] = is_float ? kbi_value_bits((double)(int64_t)i, dtype) : i;
     }
 }
 
@@ -3223,19 +3074,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
         int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
         kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
         i += stop - j;
-        for (; j < stop; j++, at += size) { // narrowed, then copied: right on either byte order
-            uint8_t b8 = (uint8_t)bits[j];
-            uint16_t b16 = (uint16_t)bits[j];
-            uint32_t b32 = (uint32_t)bits[j];
-            if (size == 1)
-                memcpy(at, &b8, 1);
-            else if (size == 2)
-                memcpy(at, &b16, 2);
-            else if (size == 4)
-                memcpy(at, &b32, 4);
-            else
-                memcpy(at, &bits[j], 8);
-        }
+        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
     }
 }
 
@@ -4316,11 +4155,6 @@ typedef struct kbi_truth {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
 } kbi_truth;
 
-typedef struct kbi_contest_end { // of a group, as it was judged
-    int fastest;                 // its place, -1 where fewer than two have times
-    bool certain;                // that it is the fastest
-} kbi_contest_end;
-
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
     m->verified = m->stage = -1;
@@ -4488,39 +4322,12 @@ static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
-static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
+KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
+    return (const char*)(kbi_counters_of(in) + in->counters);
+}
 static size_t kbi_inside_size(const kbi_inside* in) {
     return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
-}
-
-static bool kbi_verdict_possible(const kbi_verdict* v) {
-    return v->flag >= -1 && v->flag < KB_FLAG_COUNT && !v->message[sizeof v->message - 1] &&
-           !v->note[sizeof v->note - 1];
-}
-
-// Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
-static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
-    enum { KBI_MOST = 1 << 24 };
-    const int64_t counts[] = { in->events, in->gauges, in->counters, in->texts };
-    for (int i = 0; i < KBI_COUNT(counts); i++)
-        if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
-    if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
-    if (!kbi_verdict_possible(&in->verdict)) return false;
-    if (!(in->energy_mj >= 0) || !(in->idle_w >= 0)) return false;
-    if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
-    for (int64_t i = 0; i < in->counters; i++) {
-        const kbi_counter* c = &kbi_counters_of(in)[i];
-        if (c->name[sizeof c->name - 1] || c->unit[sizeof c->unit - 1]) return false;
-    }
-    for (int64_t i = 0; i < in->events; i++) {
-        const kbi_event* e = &kbi_events_of(in)[i];
-        if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
-        if (e->symbol < 0 || e->symbol >= in->texts) return false;
-        if (e->limit < KBI_NO_LIMIT || e->limit > KBI_BY_GRID) return false;
-        if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
-    }
-    return true;
 }
 
 static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
@@ -4917,40 +4724,39 @@ const char KBI_DEMAND[] = KBENCH_VERSION;
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
-static int kbi_order_entries(const void* a, const void* b) {
-    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
-    int file = strcmp(x->file, y->file);
-    if (file) return file;
-    return x->line != y->line ? (x->line > y->line) - (x->line < y->line)
-                              : (x->order > y->order) - (x->order < y->order);
-}
-
-typedef struct kbi_placed { // an entry at its place in the order of the source
+typedef struct kbi_placed { // an entry, and its place in the order of the source
     kb_entry* entry;
-    intptr_t place, first; // first: the place of the first entry of its operation
+    intptr_t first, place; // first: the place of the first entry of its operation
 } kbi_placed;
 
 static int kbi_order_placed(const void* a, const void* b) {
     const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
-                                : (x->place > y->place) - (x->place < y->place);
+    int file = strcmp(x->entry->file, y->entry->file);
+    return x->first != y->first   ? (x->first > y->first ? 1 : -1)
+           : x->place != y->place ? (x->place > y->place ? 1 : -1)
+           : file                 ? file
+           : x->entry->line != y->entry->line
+               ? (x->entry->line > y->entry->line ? 1 : -1)
+               : (x->entry->order > y->entry->order) - (x->entry->order < y->entry->order);
 }
 
 // The entries in order, operations together at the place of their first; to be freed.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), (int)n };
     kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
     kbi_map operations = KBI_BLANK;
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) all.of[all.n++] = e;
-    qsort(all.of, n, sizeof *all.of, kbi_order_entries);
+    int k = 0;
+    memset(placed, 0, sizeof(kbi_placed) * n);
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) placed[k++].entry = e;
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by file and line
     for (int i = 0; i < all.n; i++) {
-        uint64_t key = kbi_hash(0, all.of[i]->operation);
+        uint64_t key = kbi_hash(0, placed[i].entry->operation);
         kbi_mapped* slot = kbi_map_find(&operations, key);
         if (!slot->key) kbi_map_take(&operations, slot, key, i);
-        placed[i].entry = all.of[i], placed[i].place = i, placed[i].first = slot->at;
+        placed[i].place = i, placed[i].first = slot->at;
     }
-    qsort(placed, n, sizeof *placed, kbi_order_placed);
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by operation
     for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
     KBENCH_FREE(placed);
     KBENCH_FREE(operations.slots);
@@ -5092,77 +4898,77 @@ enum {
 #define KBI_WORD(x, id, name, argument, group, help, words, traits) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
 // clang-format off
-#define KBI_OPTIONS(x)                                                                                          \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                          \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)    \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)    \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                      \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                   \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)     \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,    \
-        KBI_ANY, KBI_SELECTS)                                                                                   \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                  \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,              \
-        kbi_take_shard, KBI_ANY, 0)                                                                             \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                               \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",     \
-        const char*, kbi_take_device, KBI_ANY, 0)                                                               \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)           \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                    \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,    \
-        100, KBI_EFFORT)                                                                                        \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)      \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)        \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,              \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                \
+#define KBI_OPTIONS(x) \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD) \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
+        KBI_ANY, KBI_SELECTS) \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
+        kbi_take_shard, KBI_ANY, 0) \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+        const char*, kbi_take_device, KBI_ANY, 0) \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
+        100, KBI_EFFORT) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT)                                                                                             \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                 \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",            \
-        KBI_LAUNCHES_LIMIT, 0)                                                                                  \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,               \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                               \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)              \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                      \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                       \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                    \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                 \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                         \
-        "events,cupti,both,wall", KBI_GPU)                                                                      \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)              \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                             \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                           \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                 \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)     \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                              \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)   \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)   \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
-        KBI_WRITES | KBI_IN_LOAD)                                                                               \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)            \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",    \
-        KBI_ALWAYS)                                                                                             \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                            \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                    \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                  \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                 \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                       \
-    KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
-        KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
+        KBI_EFFORT) \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
+        KBI_LAUNCHES_LIMIT, 0) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
+        "events,cupti,both,wall", KBI_GPU) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0) \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
+        KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
+        KBI_ALWAYS) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS) \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
+    KBI_BARE(x, version, "version", "out", "the version", 0) \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
+        KBI_INSTEAD | KBI_IN_LOAD) \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
         KBI_IN_LOAD)
 // clang-format on
 
@@ -5212,24 +5018,21 @@ static bool kbi_take_text(const kb_option* option, void* values, const char* val
     return true;
 }
 
+static bool kbi_refuse_value(const kb_option* option, const char* takes, const char* value) {
+    return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
+}
+
 // One of the option's words, "a,b,c".
 static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
-    char list[80] = "";
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
-    for (const char* p = option->words; *p; p++) { // "a, b or c"
-        size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
-    }
-    return kbi_error("--%s takes %s, not '%s'", option->name, list, value), false;
+    return kbi_refuse_value(option, option->words, value);
 }
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
-    if (list->n == KBI_LISTS)
-        return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: "
-                         "A|B)",
-                         option, KBI_LISTS),
-               false;
-    return list->of[list->n++] = s, true;
+    if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
+    return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
+                     option, KBI_LISTS),
+           false;
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -5262,32 +5065,31 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
 
 static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
     double t = kbi_parse_time(value);
-    if (t < 0)
-        return kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option->name, value), false;
-    if (t < option->low) return kbi_error("--%s takes a time above 0, not '%s'", option->name, value), false;
+    if (t < option->low || t < 0)
+        return kbi_refuse_value(option,
+                                option->low > 0 ? "a time above 0 with its unit, as in 200ms or 3s"
+                                                : "a time with its unit, as in 200ms or 3s",
+                                value);
     *(double*)kbi_option_field(option, values) = t;
     return true;
 }
 
 static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
-    if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)))
-        return true;
-    kbi_error("--%s takes a whole number from %lld to %lld, not '%s'", option->name, (long long)option->low,
-              (long long)option->high, value);
-    return false;
+    char takes[80];
+    snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
+             (long long)option->high);
+    return kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)) ||
+           kbi_refuse_value(option, takes, value);
 }
 
 // A share: "5" and "5%" are 0.05.
 static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
     char* end;
     double x = kbi_real_of(value, &end);
-    if (end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high) {
-        *(double*)kbi_option_field(option, values) = x / 100;
-        return true;
-    }
-    return kbi_error("--%s takes a percentage%s, not '%s'", option->name,
-                     option->low > 0 ? " above 0, as in 0.5" : ", as in 5", value),
-           false;
+    bool good = end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high;
+    if (good) *(double*)kbi_option_field(option, values) = x / 100;
+    return good || kbi_refuse_value(
+                       option, option->low > 0 ? "a percentage above 0, as in 0.5" : "a percentage, as in 5", value);
 }
 
 KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
@@ -5299,7 +5101,7 @@ KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters
 static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
     kbi_strings* list = (kbi_strings*)kbi_option_field(option, values);
     const char* equals = strchr(value, '=');
-    if (!equals) return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
+    if (!equals) return kbi_refuse_value(option, "NAME=LIST, as in rows=512,1024", value);
     for (int i = 0; i < list->n; i++)
         if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
             return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value), false;
@@ -5315,8 +5117,7 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
     kbi_options* o = (kbi_options*)values;
     o->warmup_time = kbi_parse_time(value);
     if (o->warmup_time >= 0 || kbi_parse_whole(value, 0, option->high, &o->warmup_count)) return true;
-    kbi_error("--warmup takes a number of samples or a time with its unit, as in 10 or 200ms, not '%s'", value);
-    return false;
+    return kbi_refuse_value(option, "a number of samples or a time with its unit, as in 10 or 200ms", value);
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
@@ -5324,14 +5125,14 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
     ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
-    return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
+    return kbi_refuse_value(option, "a number, all or cpu", value);
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
-        return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
+        return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
     if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
@@ -5364,24 +5165,18 @@ static bool kbi_environment_count(const char* variable, int64_t low, int64_t* va
 
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
-    int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
-    if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MIN", 0, &first) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MAX", 0, &last) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_STEP", 1, &step) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_COUNT", 1, &count))
-        return false;
-    if (id < 0 || last < 0)
-        return kbi_error("--shard auto is for a task of a Slurm job array (sbatch --array=1-8), and this is none; "
-                         "elsewhere --shard K/N"),
-               false;
-    o->shards = (last - first) / step + 1;
-    o->shard = (id - first) / step + 1;
-    if (id >= first && id <= last && (id - first) % step == 0 && (count < 0 || count == o->shards)) return true;
-    return kbi_error(
-               "--shard auto: the task ids of this array are no row with equal steps; sbatch --array=1-%lld has "
-               "as many, or --shard K/N says which part this is",
-               (long long)KBI_MAX(count, (int64_t)1)),
+    static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
+    int64_t x[] = { -1, 0, -1, 1, -1 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        char variable[40];
+        snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
+        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+    }
+    o->shards = (x[2] - x[1]) / x[3] + 1;
+    o->shard = (x[0] - x[1]) / x[3] + 1;
+    if (x[0] >= x[1] && x[0] <= x[2] && (x[0] - x[1]) % x[3] == 0 && (x[4] < 0 || x[4] == o->shards)) return true;
+    return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
+                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
            false;
 }
 
@@ -5393,7 +5188,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
-    return kbi_error("--%s takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", option->name, value), false;
+    return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
 }
 
 // The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
@@ -5403,14 +5198,11 @@ static bool kbi_shard_of_runner(kbi_options* o) {
     if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
         !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
         return false;
-    if ((index < 0) != (total < 0))
-        return kbi_error("GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS belong together, and one of them is not set"),
+    if (index < 0 && total < 0) return true;
+    if (index < 0 || index >= total)
+        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
                false;
-    if (total >= 0 && index >= total)
-        return kbi_error("GTEST_SHARD_INDEX is %lld of GTEST_TOTAL_SHARDS %lld; it counts from 0", (long long)index,
-                         (long long)total),
-               false;
-    if (total > 0) o->shard = index + 1, o->shards = total;
+    o->shard = index + 1, o->shards = total;
     return true;
 }
 
@@ -5517,52 +5309,30 @@ static void kbi_help(void) {
 
 // --- the command line ---
 
-// An error for a name that no option has: what to do instead, or the nearest name.
+// An error for a name that no option has: which header has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
-        const char *names, *file, *cure, *tool;
+        const char *names, *file, *cure;
     } addons[] = {
-        { "load,compare,race,resume", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
-        { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
-          "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
-          "benchmark_display_aggregates_only",
-          "kbench_report.h", KBI_INCLUDE, "--json FILE and then build/kbench --load FILE" },
-        { "save-baseline", "kbench_report.h",
-          KBI_INCLUDE
-          ", or write --json OLD and, later, --json NEW: build/kbench --load NEW --baseline OLD (make tool)",
-          NULL },
-        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE, NULL },
-        { "selftest", "selftest.cu", "build and run that program", NULL }
+        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
+          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+          "benchmark_repetitions,benchmark_display_aggregates_only",
+          "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
+        { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
-    for (int i = 0; i < KBI_COUNT(addons); i++) {
-        if (!*name || strchr(name, ',') || !kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s%s%s%s%s%s", name, addons[i].file, addons[i].cure,
-                  addons[i].tool ? ", or use the tool (make tool): " : "", addons[i].tool ? addons[i].tool : "",
-                  addons[i].tool ? " --" : "", addons[i].tool ? name : "", addons[i].tool ? " ..." : "");
-        return;
-    }
-    if (kbi_is(name, "part")) {
-        kbi_error("--part is no longer an option. --budget T bounds the time of a run, and all cases share it; with "
-                  "--shuffle the cases that T has no room for are of all operations");
+    for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
+        if (!kbi_lists(addons[i].names, name)) continue;
+        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[8][400];
-    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
-        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
-        for (char *p = names[i], *end; *p; p = end) {
-            end = p + strcspn(p, ",");
-            if (*end) *end++ = 0;
-            kbi_offer(&best, p);
-        }
-    }
-    if (best.distance <= 3)
-        kbi_error("unknown option %s; did you mean --%s? (--help lists all)", word, best.name);
-    else
-        kbi_error("unknown option %s (--help lists all)", word);
+    bool near = best.distance <= 3;
+    kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
+              near ? best.name : "", near ? "?" : "");
 }
 
 // The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
@@ -5597,22 +5367,20 @@ static bool kbi_names_stdout(const char* path) {
     return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
 }
 
-// An option with the values behind it. The answer is how many words it took, 0 after an error message.
+// An option with the values behind it. Gives how many words it took, 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
     if (k < 0) return 0;
     const kb_option* option = kbi_option_at(k);
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
-    // an option behind the name of a file, which somebody chooses, is no such name
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') {
-        if (words == 1 || strncmp(word[1], "--", 2) == 0)
-            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
-        if (file && word[1][0] == '-' && word[1][1])
-            return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file", option->name, word[1],
-                             option->name, word[1]),
+    if (argument && !equals && *argument != '[') { // the next word, unless that is an option or a file's odd name
+        bool none = words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]);
+        if (none)
+            return kbi_error("--%s needs %s behind it%s", option->name, argument,
+                             file ? "; a name that begins with - stands behind a =" : ""),
                    0;
         value = word[n++];
     }
@@ -5646,77 +5414,61 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 
 // The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
-    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n;
-    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
-        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
-    if (o->on[KBI_OPTION_all] && says)
-        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
-    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o, KBI_APART)) return true;
+    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
+    if (all && (!kbi_process.usual || says))
+        return kbi_error(
+                   "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
+               false;
+    if (!kbi_process.usual || all || says || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
-    if (strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
     snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = o->words; *p;) {
-        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
-        argv[argc++] = p;
-        p += strcspn(p, " ");
-        if (*p) *p++ = 0;
-    }
+    for (char* p = strtok(o->words, " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " ")) argv[argc++] = p;
+    if (argc == KBI_COUNT(argv) || strlen(kbi_process.usual) >= sizeof o->words)
+        return kbi_error("kb_default: more than %d words or %d characters", KBI_COUNT(argv) - 2,
+                         (int)sizeof o->words - 1),
+               false;
     return o->usual = kbi_options_read(o, argc, argv);
-}
-
-// Options that exclude each other; false after an error message.
-static bool kbi_options_exclusive(const kbi_options* o) {
-    static const struct {
-        int ids[3]; // -1: none
-        const char* why;
-    } rows[] = { { { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate }, "" },
-                 { { KBI_OPTION_fast, KBI_OPTION_thorough, -1 }, "" },
-                 { { KBI_OPTION_iters, KBI_OPTION_rounds, -1 }, ": both say how many samples there are" },
-                 { { KBI_OPTION_quiet, KBI_OPTION_verbose, -1 }, "" },
-                 { { KBI_OPTION_color, KBI_OPTION_no_color, -1 }, "" },
-                 { { KBI_OPTION_all, KBI_OPTION_budget, -1 }, "" },
-                 { { KBI_OPTION_fresh, KBI_OPTION_no_verify, -1 }, ": other inputs are there to be checked" },
-                 { { KBI_OPTION_launches, KBI_OPTION_rotate, -1 },
-                   ": a graph holds every copy of the data equally often" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        for (int j = 0, first = -1; j < 3; j++) {
-            int id = rows[i].ids[j];
-            if (id < 0 || !o->on[id]) continue;
-            if (first >= 0)
-                return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[first].name,
-                                 kbi_options_table[id].name, rows[i].why),
-                       false;
-            first = id;
-        }
-    int k = 0;
-    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &k), *other = idle ? kbi_option_next(o, KBI_IDLE, &k) : NULL;
-    if (!other) return true;
-    kbi_error("--%s and --%s exclude each other: one at a time; leave one out", idle->name, other->name);
-    return false;
 }
 
 // Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
-    if (!kbi_options_exclusive(o)) return false;
-    int mode = o->on[KBI_OPTION_cold]     ? KBI_OPTION_cold
-               : o->on[KBI_OPTION_hot]    ? KBI_OPTION_hot
-               : o->on[KBI_OPTION_rotate] ? KBI_OPTION_rotate
-                                          : -1;
-    if (mode >= 0 && kbi_same_name(o->timer, "wall"))
-        return kbi_error("--timer wall is the host's clock around each run: without --%s",
-                         kbi_options_table[mode].name),
+    static const struct {
+        int a;
+        const char* value; // of a; NULL: any
+        int b;
+        const char* why;
+    } rows[] = { { KBI_OPTION_cold, NULL, KBI_OPTION_hot, "" },
+                 { KBI_OPTION_cold, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_hot, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_fast, NULL, KBI_OPTION_thorough, "" },
+                 { KBI_OPTION_iters, NULL, KBI_OPTION_rounds, ": both say how many samples there are" },
+                 { KBI_OPTION_quiet, NULL, KBI_OPTION_verbose, "" },
+                 { KBI_OPTION_color, NULL, KBI_OPTION_no_color, "" },
+                 { KBI_OPTION_all, NULL, KBI_OPTION_budget, "" },
+                 { KBI_OPTION_fresh, NULL, KBI_OPTION_no_verify, ": other inputs are there to be checked" },
+                 { KBI_OPTION_launches, NULL, KBI_OPTION_rotate,
+                   ": a graph holds every copy of the data equally often" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_cold, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_hot, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_rotate, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "cupti", KBI_OPTION_launches, ": it records every launch by itself" },
+                 { KBI_OPTION_timer, "both", KBI_OPTION_rotate, ": CUPTI records every other group of launches" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        const char* value = rows[i].value;
+        if (!o->on[rows[i].a] || !o->on[rows[i].b] || (value && !kbi_same_name(o->timer, value))) continue;
+        return kbi_error("--%s%s%s and --%s exclude each other%s; leave one out", kbi_options_table[rows[i].a].name,
+                         value ? " " : "", value ? value : "", kbi_options_table[rows[i].b].name, rows[i].why),
                false;
-    if (o->launches && kbi_same_name(o->timer, "cupti"))
-        return kbi_error("--timer cupti records every launch by itself: without --launches"), false;
-    if (o->on[KBI_OPTION_rotate] && kbi_same_name(o->timer, "both"))
-        return kbi_error("--timer both lets CUPTI record every other group of launches: without --rotate"), false;
+    }
+    int second = 0;
+    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &second), *option;
+    option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
+    if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
         if (set->agree && !set->agree()) return false;
-    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
             return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
@@ -5773,7 +5525,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 typedef struct kbi_dimension { // an axis with the values that are to be run
     const char* name;
     kb_axis_type type;
-    const kb_param* values;
+    kb_param* values;
     int n;
     const char* wrong; // which rule the list breaks, for people; NULL: none
 } kbi_dimension;
@@ -5788,115 +5540,82 @@ typedef struct kbi_listed { // a list of values being read
     char wrong[120]; // why it is no list; "": it is one so far
 } kbi_listed;
 
-// Decimal places of a number as it is written, "0.25": 2, "1e-3": 3; -1 for one that is no decimal number.
-static int kbi_decimals(const char* s, const char* end) {
-    const char *point = (const char*)memchr(s, '.', (size_t)(end - s)), *e = s;
-    while (e < end && *e != 'e' && *e != 'E') e++;
-    if (s + strspn(s, "+-0123456789.") < e) return -1; // hexadecimal, or a power
-    long n = point && point < e ? e - point - 1 : 0, exponent = e < end ? strtol(e + 1, NULL, 10) : 0;
-    return n - exponent < 0 ? 0 : n - exponent > 400 ? 400 : (int)(n - exponent);
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_listed* l, const char* format, ...) { // false
+    va_list list;
+    va_start(list, format);
+    vsnprintf(l->wrong, sizeof l->wrong, format, list);
+    va_end(list);
+    return false;
 }
 
-// "512", "2^20", "inf", of whole numbers "64k"; the decimal places that it was written with.
-static bool kbi_parse_value(kbi_listed* l, double* out, int* decimals) {
+// "512", "2^20", "inf"; of whole numbers "64k".
+static bool kbi_parse_value(kbi_listed* l, double* out) {
     static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
     const char* s = l->at;
     char* end;
     errno = 0;
     double x = kbi_real_of(s, &end);
-    int length = (int)KBI_MIN(strcspn(s, ",:"), (size_t)40);
     bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
-    *decimals = kbi_decimals(s, end);
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end -= end - s;
-        x = pow(base, y);
+        x = end == power || infinite ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
-        *decimals = -1;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
     if (suffix && l->type == KB_AXIS_INTS && !infinite)
         for (end++; suffix >= suffixes; suffix--) x *= 1024;
-    if (end == s || kbi_nan(x) || !strchr(",:", *end)) {
-        if (!length)
-            snprintf(l->wrong, sizeof l->wrong, "a number is missing at the %s", *s ? "comma or colon" : "end");
-        else
-            snprintf(l->wrong, sizeof l->wrong, "'%.*s' is not a number", length, s);
-    } else if (none || (!infinite && !kbi_finite(x))) { // 1e999 and 1e-999 are no way to write 0 or infinity
-        snprintf(l->wrong, sizeof l->wrong, "'%.*s' is beyond the range of a double", length, s);
-    }
     l->at = end;
     *out = x;
-    return !l->wrong[0];
+    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !none && (infinite || kbi_finite(x))) return true;
+    if (!*s || strchr(",:", *s)) return kbi_list_wrong(l, "a number is missing");
+    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double",
+                          (int)KBI_MIN(strcspn(s, ",:"), (size_t)40), s);
 }
 
-static bool kbi_add_value(kbi_listed* l, double x) {
+static bool kbi_add_value(kbi_listed* l, double x, const char* s) {
     kb_param* p = &l->values[l->n];
     char number[40];
-    if (l->n == KBI_VALUES) {
-        snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-        return false;
-    }
-    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15)) {
-        snprintf(l->wrong, sizeof l->wrong, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-        return false;
-    }
+    if (l->n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
+    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))
+        return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
     memset(p, 0, sizeof *p);
     p->type = l->type;
+    p->s = s;
     if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
     p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
     l->n++;
     return true;
 }
 
-// The value of a range that is closest to x and has no digits but those that its text implies: so many decimal places,
-// or 15 digits.
-static double kbi_rounded(double x, int decimals) {
-    char text[40], *end;
-    double scale = decimals >= 0 && decimals <= 22 ? pow(10, decimals) : 0, whole = floor(x * scale + 0.5);
-    if (scale > 0 && fabs(whole) < 9e15) return whole / scale + 0.0; // both exact: the quotient is the nearest double
-    snprintf(text, sizeof text, "%.14e", x);
-    kbi_unlocalise(text);
-    return kbi_real_of(text, &end);
-}
-
 // One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
 static bool kbi_parse_item(kbi_listed* l) {
     double from, to, step = 1;
-    int places, of_step = 0, of_end;
-    const char* wrong = NULL;
     char how = '+';
-    if (!kbi_parse_value(l, &from, &places)) return false;
-    if (*l->at != ':') return kbi_add_value(l, from);
+    if (!kbi_parse_value(l, &from)) return false;
+    if (*l->at != ':') return kbi_add_value(l, from, NULL);
     l->at++;
-    if (!kbi_parse_value(l, &to, &of_end)) return false;
+    if (!kbi_parse_value(l, &to)) return false;
     if (*l->at == ':') {
         how = l->at[1];
-        l->at += how ? 2 : 1;
         if (how != '+' && how != '*')
-            wrong = "a step is + or * and a number, as in 1:9:+2 and 1:64:*2";
-        else if (!kbi_parse_value(l, &step, &of_step))
-            return false;
+            return kbi_list_wrong(l, "a step is + or * and a number, as in 1:9:+2 and 1:64:*2");
+        l->at += 2;
+        if (!kbi_parse_value(l, &step)) return false;
     }
-    if (wrong) {
-    } else if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step))
-        wrong = "a range has finite ends and a finite step";
-    else if (to < from)
-        wrong = "a range ends above its start";
-    else if (how == '+' && step <= 0)
-        wrong = "a step that is added is above 0";
-    else if (how == '*' && step <= 1)
-        wrong = "a factor is above 1";
-    else if (how == '*' && from <= 0)
-        wrong = "a range with a factor starts above 0";
-    if (wrong) return snprintf(l->wrong, sizeof l->wrong, "%s", wrong), false;
-    int decimals = how == '*' || places < 0 || of_step < 0 ? -1 : KBI_MAX(places, of_step);
+    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
+        return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
+    if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
+        return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
     double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
     for (int i = 0; i <= KBI_VALUES; i++) {
+        char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
         if (x > to + slack) break;
-        if (!kbi_add_value(l, i ? kbi_rounded(x, decimals) : from)) return false;
+        if (how == '+' && fabs(x) < slack) x = 0;
+        snprintf(text, sizeof text, "%.14e", x); // 0.3, not 0.30000000000000004
+        kbi_unlocalise(text);
+        if (!kbi_add_value(l, i ? kbi_real_of(text, &end) : from, NULL)) return false;
     }
     return true;
 }
@@ -5905,14 +5624,10 @@ static bool kbi_parse_item(kbi_listed* l) {
 static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
     size_t n;
     kbi_word(l->at, &n);
-    if (!n) snprintf(l->wrong, sizeof l->wrong, "a word is missing");
-    for (size_t i = 0; i < n && !l->wrong[0]; i++)
-        if (kbi_obeyed(l->at + i)) snprintf(l->wrong, sizeof l->wrong, "words are without control characters");
-    if (l->n == KBI_VALUES) snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-    if (l->wrong[0]) return false;
-    memset(&l->values[l->n], 0, sizeof *l->values);
-    l->values[l->n].type = l->type;
-    l->values[l->n++].s = kbi_arena_text_n(a, l->at, n);
+    if (!n) return kbi_list_wrong(l, "a word is missing");
+    for (size_t i = 0; i < n; i++)
+        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "words are without control characters");
+    if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
     l->at += n;
     return true;
 }
@@ -5927,7 +5642,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
         if (!*l.at) break;
         if (*l.at != ',') {
-            snprintf(l.wrong, sizeof l.wrong, "a comma is missing before '%.40s'", l.at);
+            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.at);
             break;
         }
         l.at++;
@@ -5942,30 +5657,20 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
-// The values that a declaration lists, up to the value that ends the list.
+// The values that a declaration lists, up to the value that ends the list; behind it there is none.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
+    bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
-    static const double zero = 0;
-    bool ended = false;
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
-        bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS;
-        bool last = ints ? axis->i[n] == KB_LAST_INT : reals ? kbi_nan(axis->r[n]) : !axis->s[n];
-        bool blank = ints    ? axis->i[n] == 0 || last
-                     : reals ? memcmp(&axis->r[n], &zero, sizeof zero) == 0
-                             : !axis->s[n];
-        if (ended && !blank) // the value that ended the list was meant as one of its values
-            d.wrong = ints    ? "holds INT64_MIN, which ends it"
-                      : reals ? "holds a NaN, which ends it"
-                              : "holds a NULL, which ends it";
+        kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
+        bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
+        if (ended && (ints    ? p.i != 0 && !last
+                      : reals ? !(p.r == 0)
+                              : !last)) // a value that was meant as one of the list
+            d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
-        if (ended || n == KB_AXIS_MAX) continue;
-        values[n].name = axis->name;
-        values[n].type = axis->type;
-        values[n].i = axis->i[n];
-        values[n].r = ints ? (double)axis->i[n] : axis->r[n];
-        values[n].s = axis->s[n];
-        d.n++;
+        if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
     }
     return d;
 }
@@ -6077,52 +5782,26 @@ static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first)
     return n;
 }
 
-typedef struct kbi_dealt { // a group
-    int64_t cost;
-    int group;
-} kbi_dealt;
-
-static int kbi_order_dealt(const void* a, const void* b) { // the longest first
-    const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
-    return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
-                              : (x->group > y->group) - (x->group < y->group);
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
 }
 
-// Which of n shards each group goes to: the longest first, each to the shard that has least so far (Graham 1969). Of
-// several such shards it is the first, then the last, in turns: sizes and types repeat in the plan, and no shard is to
-// get all that are large.
-static void kbi_deal(kbi_dealt* dealt, int groups, int n, int* to) {
-    int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
-    memset(load, 0, sizeof(int64_t) * (size_t)n);
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int g = 0; g < groups; g++) {
-        bool back = g / n % 2 == 1;
-        int best = back ? n - 1 : 0;
-        for (int k = 1; k < n; k++) {
-            int s = back ? n - 1 - k : k;
-            if (load[s] < load[best]) best = s;
-        }
-        load[best] += dealt[g].cost;
-        to[dealt[g].group] = best;
-    }
-    KBENCH_FREE(load);
-}
-
-// Puts the cases of this shard before those of the others, in their order.
+// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
+// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1); // more have nothing
-    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)groups);
+    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
     int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    for (int first = 0, end, g = 0; first < plan->n; first = end, g++) {
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
+    for (int first = 0, end, g = 0; first < all; first = end, g++) {
         end = kbi_group_end(plan, first);
-        // as kbi_group_seconds, without the options on times: the shards of a plan do not depend on them
-        dealt[g].cost = 3 * (end - first) + 2 * (end - first > 1);
-        dealt[g].group = g;
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
     }
-    kbi_deal(dealt, groups, shards, to);
-    int all = plan->n, n = 0;
-    plan->groups = plan->n = 0;
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    for (int k = 0; k < groups; k++)
+        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
+    plan->groups = 0;
     for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
     for (int others = 0; others < 2; others++) {
         for (int i = 0; i < all; i++)
@@ -6141,14 +5820,20 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-static const struct {
-    const char *said, *meant;
-} kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+// Whether a list names an operation, or has another word for it.
+static bool kbi_means(const char* list, const char* operation) {
+    static const struct {
+        const char *said, *meant;
+    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+    bool means = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(synonyms); i++)
+        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
+    return means;
+}
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    bool selected = !o->op.n || kbi_any_lists(&o->op, operation);
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
-        selected |= kbi_lists(kbi_synonyms[i].meant, operation) && kbi_any_lists(&o->op, kbi_synonyms[i].said);
+    bool selected = !o->op.n;
+    for (int i = 0; i < o->op.n; i++) selected |= kbi_means(o->op.of[i], operation);
     return selected;
 }
 
@@ -6158,29 +5843,12 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-// -a NAME=LIST replaces an axis's values. An error message when the list does not fit the axis.
-static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
-    for (int i = 0; i < o->axis.n; i++) {
-        const char *s = o->axis.of[i], *equals = strchr(s, '=');
-        if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
-        *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (!d->wrong) return kbi_takes_values(a, e, d, s);
-        kbi_error("-a %.100s: %s; as in %s=%s", s, d->wrong, d->name,
-                  d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
-        return false;
-    }
-    return true;
-}
-
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
-    char number[40];
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
     kbi_putf(t, "%c%s=", before, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(t, kbi_number(p->r, number));
     else
-        kbi_putf(t, "%lld", (long long)p->i);
+        kbi_param_text(t, p);
 }
 
 // The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
@@ -6226,6 +5894,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     int at[KBI_DIMENSIONS] = { 0 };
     double all = 1;
     for (int i = 0; i < n; i++) all *= d[i].n;
+    if (all < 1) return true; // --dtype left none
     if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
@@ -6239,69 +5908,45 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     }
 }
 
-static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
-    if (!o->dtype.n || !kbi_is(d->name, "dtype")) return true;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d->n + 1));
-    int n = 0;
-    for (int i = 0; i < d->n; i++)
-        if (kbi_any_lists(&o->dtype, d->values[i].s)) kept[n++] = d->values[i];
-    d->values = kept;
-    d->n = n;
-    return n > 0;
-}
-
-static bool kbi_same_value(const kb_param* a, const kb_param* b) {
-    if (a->type != b->type) return false;
-    if (a->type == KB_AXIS_INTS) return a->i == b->i;
-    if (a->type == KB_AXIS_REALS) return memcmp(&a->r, &b->r, sizeof a->r) == 0;
-    bool types = kbi_is(a->name, "dtype") && kb_dtype_of(a->s);
-    return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
-}
-
-// The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
-static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
-    const kb_param* found = NULL;
-    kbi_set seen = KBI_BLANK;
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < d->n && !found; i++) {
-        const kb_param* p = &d->values[i];
-        kb_dtype type = p->type == KB_AXIS_STRINGS && kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : KB_NODTYPE;
-        text.n = 0;
-        kbi_put_param(&text, ' ', p);
-        if (!kbi_set_add(&seen, kbi_hash(0, type ? kb_dtype_name(type) : text.s))) found = p;
+// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
+// value, an axis or a value twice, an unknown element type.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
+    kbi_dimension* axis = &d[at];
+    const char* name = axis->name ? axis->name : "";
+    bool types = kbi_is(name, "dtype");
+    for (int i = 0; i < o->axis.n && *name; i++) {
+        const char *s = o->axis.of[i], *equals = strchr(s, '=');
+        if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
+        if (axis->wrong)
+            return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
+                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
+                   false;
+        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
     }
-    kbi_set_free(&seen);
-    kbi_text_free(&text);
-    return found;
-}
-
-// false after an error message: an axis without a name or a value, one that is there twice or holds a value twice, an
-// unknown element type.
-static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
-    const char *name = d[at].name, *wrong = !name         ? "is without a name"
-                                            : d[at].wrong ? d[at].wrong
-                                            : !d[at].n    ? "has no values"
-                                                          : NULL;
+    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    const kb_param* again = wrong ? NULL : kbi_axis_repeats(&d[at]);
-    if (again) {
-        kbi_text value = KBI_BLANK;
-        kbi_put_param(&value, ' ', again);
-        kbi_error("%s/%s: the list of axis '%s' holds%s twice. Two cases of one name could not be told apart; leave "
-                  "one out",
-                  e->operation, e->implementation, name, value.s);
-        kbi_text_free(&value);
-        return false;
+    kbi_set seen = KBI_BLANK;
+    kbi_text value = KBI_BLANK;
+    int kept = 0;
+    for (int i = 0; i < axis->n && !wrong; i++) {
+        kb_param p = axis->values[i];
+        kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
+        if (type) p.s = kb_dtype_name(type);
+        value.n = 0;
+        kbi_put_param(&value, ' ', &p);
+        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
+            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
+        if (types && !type)
+            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
     }
-    if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
-    for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
-        const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
-        if (kb_dtype_of(type)) continue;
-        wrong = "dtype";
-        kbi_error("%s/%s: '%s' is no dtype; there are f32, f64, f16, bf16 and i8, u8 to i64, u64", e->operation,
-                  e->implementation, type ? type : "a number");
-    }
+    if (wrong)
+        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
+    axis->n = kept;
+    kbi_set_free(&seen);
+    kbi_text_free(&value);
     return !wrong;
 }
 
@@ -6327,8 +5972,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
-            if (!kbi_override(&plan->arena, o, e, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
-            if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
+            if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
         }
     }
@@ -6355,60 +5999,21 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
-// Drops what the filters exclude.
-static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
-    kbi_patterns with, without;
-    without.n = 0;
-    bool good = kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
-    int n = 0;
-    for (int i = 0; good && i < plan->n; i++) {
-        const char* name = plan->cases[i].name;
-        if ((with.n && !kbi_patterns_match(&with, name)) || kbi_patterns_match(&without, name)) continue;
-        plan->cases[n++] = plan->cases[i];
-    }
-    plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
-    return good;
-}
-
 // Two cases are one if they have one name, or differ in nothing but the order of their axes.
 static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
-    bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
-                kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction);
-    for (int i = 0; same && i < a->n_params; i++) {
-        same = false;
-        for (int k = 0; k < b->n_params; k++)
-            same |= kbi_is(a->params[i].name, b->params[k].name) && kbi_same_value(&a->params[i], &b->params[k]);
-    }
-    return same || kbi_is(a->name, b->name);
-}
-
-static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
-    const kb_entry* entries[2] = { a->entry, b->entry };
-    kbi_text places = KBI_BLANK;
-    bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
-    for (int i = 0; i < 2; i++) {
-        kbi_puts(&places, i ? " and at " : "at ");
-        if (*entries[i]->file)
-            kbi_putf(&places, "%s:%d", entries[i]->file, entries[i]->line);
-        else
-            kbi_putf(&places, "kb_add (entry %d; its file and line say where)", entries[i]->order + 1);
-    }
-    kbi_error("%s is registered twice: %s.%s Results of one name could not be told apart; rename one, as with "
-              "KBENCH_IMPL(%s, OTHER)",
-              a->name, places.s, one_place ? " (A header in two files, or a macro used twice?)" : "",
-              a->entry->operation);
-    kbi_text_free(&places);
+    return kbi_is(a->name, b->name) ||
+           (kbi_is(a->entry->implementation, b->entry->implementation) &&
+            kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction) &&
+            kbi_same_params(a->params, a->n_params, b->params, b->n_params));
 }
 
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map seen = KBI_BLANK;
-    kbi_set said = KBI_BLANK;
-    int n = 0, twice = 0;
-    for (int i = 0; i < plan->n; i++) {
+    const kbi_case* twice[2] = { NULL, NULL };
+    int n = 0;
+    for (int i = 0; i < plan->n && !twice[0]; i++) {
         kbi_case* c = &plan->cases[i];
         uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
         const kbi_case* before = NULL;
@@ -6419,16 +6024,23 @@ static bool kbi_plan_unique(kbi_plan* plan) {
             else if (kbi_same_case(&plan->cases[slot->at], c))
                 before = &plan->cases[slot->at];
         }
-        if (before && before->entry != c->entry) {
-            uint64_t pair = (uint64_t)(uintptr_t)before->entry * 31 + (uint64_t)(uintptr_t)c->entry;
-            if (kbi_set_add(&said, pair) && twice++ < 8) kbi_say_twice(before, c); // each pair of places once
-        }
+        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
         if (!before) plan->cases[n++] = *c;
     }
-    plan->n = n;
     KBENCH_FREE(seen.slots);
-    kbi_set_free(&said);
-    return !twice;
+    plan->n = n;
+    if (!twice[0]) return true;
+    char places[2][200];
+    for (int i = 0; i < 2; i++) {
+        const kb_entry* e = twice[i]->entry;
+        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
+                 *e->file ? e->line : e->order + 1);
+    }
+    kbi_error(
+        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
+        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
+        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
+    return false;
 }
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
@@ -6459,64 +6071,50 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
 
-// Appends every name of that kind which an entry has, each with its 0.
-static void kbi_entry_names(kbi_text* names, const kb_entry* e, kbi_naming what) {
-    kbi_arena arena = KBI_BLANK;
-    if (what == KBI_NAMES_OP) kbi_put(names, e->operation, strlen(e->operation) + 1);
-    if (what == KBI_NAMES_IMPL) kbi_put(names, e->implementation, strlen(e->implementation) + 1);
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        bool sized = a->type == KB_AXIS_SIZE;
-        kbi_dimension d[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS))
-            kbi_put(names, a->name, strlen(a->name) + 1);
-        if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(&arena, a->s[0], d, &n);
-        for (int i = 0; i < n; i++) kbi_put(names, d[i].name, strlen(d[i].name) + 1);
-        for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++)
-            kbi_put(names, a->s[i], strlen(a->s[i]) + 1);
+// Whether the wanted word names something of that kind; best: the nearest name.
+static bool kbi_names(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+    bool found = false;
+#define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
+    for (int k = 0; k < all->n && !found; k++) {
+        const kb_entry* e = all->of[k];
+        if (what == KBI_NAMES_OP)
+            KBI_OFFER(e->operation), found |= !strchr(best->wanted, ',') && kbi_means(best->wanted, e->operation);
+        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+            bool sized = a->type == KB_AXIS_SIZE;
+            kbi_dimension d[KBI_DIMENSIONS];
+            int n = 0;
+            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
+            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
+            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+        }
     }
-    kbi_arena_free(&arena);
-}
-
-// Whether a word is one of these names, or of an operation another word for it; best: the nearest one.
-static bool kbi_is_named(const kbi_text* names, kbi_nearest* best, kbi_naming what) {
-    for (size_t at = 0; at < names->n; at += strlen(names->s + at) + 1) {
-        bool found = kbi_same_name(best->wanted, names->s + at);
-        for (int i = 0; what == KBI_NAMES_OP && i < KBI_COUNT(kbi_synonyms); i++)
-            found |=
-                kbi_same_name(best->wanted, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, names->s + at);
-        if (found) return true;
-        kbi_offer(best, names->s + at);
-    }
-    return false;
+#undef KBI_OFFER
+    return found;
 }
 
 // Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text names = KBI_BLANK, word = KBI_BLANK;
-    const char* where = what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops";
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what) {
+    static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
+    kbi_arena arena = KBI_BLANK;
     bool good = true;
-    for (int e = 0; e < all->n && lists->n; e++) kbi_entry_names(&names, all->of[e], what);
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_is_named(&names, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_names(&arena, all, &best, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = p + strlen(p);
-            if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
-            word.n = 0;
-            kbi_put(&word, p, n);
-            best.wanted = word.s, best.name = NULL, best.distance = 64;
-            good = kbi_is_named(&names, &best, what);
-            if (!good && best.distance > 3)
-                kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word.s, where);
-            else if (!good)
-                kbi_error("unknown %s '%s'; nearest is '%s' (--list%s)", noun, word.s, best.name,
-                          what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
+            good = kbi_names(&arena, all, &best, what);
+            bool near = best.name && best.distance <= 3;
+            if (!good)
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                          near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
+                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
         }
     }
-    kbi_text_free(&names);
-    kbi_text_free(&word);
+    kbi_arena_free(&arena);
     return good;
 }
 
@@ -6540,13 +6138,22 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own",
             kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
-    bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
-                kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
-                kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-                kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
-                kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
+    const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
+    kbi_patterns with, without;
+    with.n = without.n = 0;
+    bool good = all->n > 0;
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_naming)i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_plan_filter(plan, o);
+    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    int n = 0;
+    for (int i = 0; good && i < plan->n; i++) {
+        const char* name = plan->cases[i].name;
+        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+            plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    kbi_patterns_free(&with);
+    kbi_patterns_free(&without);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -6703,15 +6310,10 @@ static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
 
 // What the options ask to see of the plan; false: nothing of this.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
-    if (o->on[KBI_OPTION_list])
-        kbi_list_cases(t, plan);
-    else if (o->on[KBI_OPTION_list_ops])
-        kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
-    else if (o->on[KBI_OPTION_list_sizes])
-        kbi_list_sizes(t, plan);
-    else
-        return false;
-    return true;
+    if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
+    if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
+    if (o->on[KBI_OPTION_list_sizes]) kbi_list_sizes(t, plan);
+    return o->on[KBI_OPTION_list] || o->on[KBI_OPTION_list_ops] || o->on[KBI_OPTION_list_sizes];
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6933,18 +6535,25 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
     char differ[160];        // what their times say; "": nothing
 } kbi_alike;
 
-// Where what happens to cases goes: the pipe of a worker, the supervisor's tables, or the caller of kb_compare. Of the
-// functions beat and word may be NULL. index: of the case in the plan.
-typedef struct kbi_sink {
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to,
-                 bool machine); // now and then; machine: from here on its time is the machine's, not the case's
-    // A case got its word, and its function goes on: if it ends the process, that is what became of it.
-    void (*word)(void* to, int index, const kbi_measured* m);
-    void (*result)(void* to, int index, kbi_measured* m); // which owns its arrays from then on
-    void (*inside)(void* to, int index, const kbi_inside* in);
+// What happens to cases, in the process that measures them. A worker sends it to the supervisor.
+typedef enum kbi_message_type {
+    KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
+    KBI_ENTER,     // the case goes on
+    KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
+    KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
+    KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
+    KBI_FOUND,     // kbi_inside
+    KBI_DONE       // of all that was asked for; index 0: the process can measure no more
+} kbi_message_type;
+
+typedef struct kbi_sink { // takes them; index: of the case in the plan
+    void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
+
+static void kbi_tell(const kbi_sink* sink, kbi_message_type type, int index, void* what) {
+    if (sink) sink->tell(sink->to, type, index, what);
+}
 
 typedef struct kbi_run {
     kb_state kb;
@@ -6995,14 +6604,12 @@ static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     if (timed && !run->call.called) run->call.called = name;
 }
 
-static void kbi_beat(kbi_run* run, bool machine) {
-    if (run->sink && run->sink->beat) run->sink->beat(run->sink->to, machine);
-}
+static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->sink && run->sink->word && run->index >= 0) run->sink->word(run->sink->to, run->index, &run->m);
+    if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -8114,7 +7721,8 @@ void* kb_host_copy(kb_state* kb, const void* p) {
     if (run->m.status != KB_OK) return NULL;
     const kbi_block* block = kbi_block_of(run, p);
     if (!block) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s", p ? "not" : "NULL");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s",
+                 p ? "not" : "NULL");
         return NULL;
     }
     int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
@@ -10065,51 +9673,43 @@ static bool kbi_core_cached(const kbi_measured* m) {
     return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
-// Large pages where the system has them: thousands of small ones take longer to come than to be measured.
-static char* kbi_core_pages(size_t size) {
-    void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-    madvise(p, size, MADV_HUGEPAGE);
-#endif
-    return (char*)p;
-}
-
-// Whether another look follows so many: into 50 ms, three at least; but where memory is slow to come and to be passed
-// over, one at least and no more than end within a quarter of a second.
-static bool kbi_core_again(int looks, int64_t all, int64_t looked, int64_t last) {
-    if (looks && all + last > 250000000) return false;
-    return looks < 3 || (looked < 50000000 && looks < 1000);
-}
-
-// The best of some looks. What others had of the processor meanwhile is none of it: a pass over memory takes longer
-// than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of a
+// second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over memory
+// takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
-    int64_t began = kbi_now(), turns = 100000, measured, last = 0;
-    bool memory = which <= KBI_ROOF_WRITE;
+    const bool memory = which <= KBI_ROOF_WRITE;
+    int64_t began = kbi_now(), turns = 100000, last = 0;
     // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    char* a = memory ? kbi_core_pages(size) : NULL;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
-    if ((memory && !a) || (!memory && which != KBI_ROOF_F32 && which != KBI_ROOF_F64)) {
-        kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
-        return;
+    char* a = NULL;
+    kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
+    if (which > KBI_ROOF_F32) return;
+    if (memory) {
+        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+        if (a == MAP_FAILED) return;
+#ifdef MADV_HUGEPAGE
+        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+#endif
+        memset(a, 1, size); // pages come when they are written
     }
-    if (memory) memset(a, 1, size); // pages come when they are written
-    measured = kbi_now();
-    for (int i = 0; kbi_core_again(i, kbi_now() - began, kbi_now() - measured, last); i++) {
+    const int64_t measured = kbi_now();
+    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
+        if (i >= 3 && kbi_now() - measured >= 50000000) break;
         int64_t at = kbi_now(), ran = kbi_clock_ns(KBI_CLOCK_THREAD);
-        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
-        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
-        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
-        if (which == KBI_ROOF_F32) kbi_core_f32(turns, &one32);
-        if (which == KBI_ROOF_F64) kbi_core_f64(turns, &one64);
-        if (memory) __asm__ __volatile__("" : : "r"(a) : "memory");
+        switch (which) {
+        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
+        case KBI_ROOF_READ: kbi_core_read(a, size); break;
+        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
+        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
+        default: kbi_core_f64(turns, &one64); break;
+        }
+        __asm__ __volatile__("" : : "r"(a) : "memory");
         last = at = kbi_now() - at, ran = kbi_clock_ns(KBI_CLOCK_THREAD) - ran;
         best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
     }
@@ -10120,63 +9720,56 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-enum kbi_stream_of { KBI_BY_KERNEL, KBI_BY_RUNTIME };
-
-static void kbi_stream_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-        cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
-}
-
-// The best of five, by events, in bytes a second; bytes counts what is read and written.
-static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    float best = 0;
-    double bytes = which == KBI_ROOF_COPY ? 2.0 * (double)size : (double)size;
-    for (int i = 0; i < 6; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        kbi_stream_memory(which, by, a, b, size);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
+// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
+// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    double best = NAN;
+    for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
+        double ns[6];
+        for (int i = 0; i < KBI_COUNT(ns); i++) {
+            kbi_single_begin(cold, cold);
+            if (which == KBI_ROOF_READ)
+                kbi_gpu_read(a, size);
+            else if (which == KBI_ROOF_COPY && runtime)
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+            else if (which == KBI_ROOF_COPY)
+                kbi_gpu_copy_kernel(b, a, size);
+            else if (runtime)
+                cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+            else
+                kbi_gpu_write(b, size);
+            ns[i] = kbi_single_end();
+        }
+        kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
+        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
     }
-    return best > 0 ? bytes / best * 1e3 : 0;
+    return best;
 }
 
-// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
-static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
-    double ns[6], scratch[6];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_single_begin(true, true);
-        kbi_stream_memory(which, by, a, b, size);
-        ns[i] = kbi_single_end() - bias;
-    }
-    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+static bool kbi_two_buffers(char* two[2], size_t size) {
+    two[0] = two[1] = NULL;
+    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
+    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return good;
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
-// kernel and runtime; NaN: no room.
+static void kbi_free_buffers(char* two[2]) {
+    for (int i = 0; i < 2; i++) cudaFree(two[i]);
+    cudaGetLastError();
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
 static double kbi_reached_cold(int which, int power, double bias) {
     double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
+    char* two[2];
     if (*known > 0 || kbi_nan(*known)) return *known;
-    const double bytes = ldexp(1, power);
-    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
-    char *a = NULL, *b = NULL;
     *known = NAN;
-    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
-        cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
-        if (which != KBI_ROOF_READ) ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
-        if (ns > 0) *known = bytes / ns * 1e9;
-    }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
+    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
+    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
+    kbi_free_buffers(two);
     return *known;
 }
 
@@ -10238,24 +9831,18 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
            eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
-    if (size > eighth) size = eighth;
-    char *a = NULL, *b = NULL;
-    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE; which++) {
-            if (!kbi_nan(m->roofs.of[which])) continue;
-            int64_t began = kbi_now();
-            double kernel = kbi_time_memory(which, KBI_BY_KERNEL, a, b, size),
-                   runtime = which == KBI_ROOF_READ ? 0 : kbi_time_memory(which, KBI_BY_RUNTIME, a, b, size),
-                   best = KBI_MAX(kernel, runtime);
-            if (m->tool[0] || best <= 0) best = KBI_UNTOLD;
-            kbi_roof_put(&m->roofs, which, best, best, kbi_seconds_since(began));
-        }
-        if (!m->tool[0]) m->cold = kbi_measure_cold(m, b, a, size);
+    char* two[2];
+    size = KBI_MIN(size, eighth);
+    bool good = kbi_two_buffers(two, size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+        if (!kbi_nan(m->roofs.of[which])) continue;
+        int64_t began = kbi_now();
+        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
+        kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
+    kbi_free_buffers(two);
 }
 
 // --- its arithmetic ---
@@ -10263,21 +9850,17 @@ static void kbi_measure_memory(kbi_machine* m) {
 // FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
 // that fails says nothing about the device: KBI_UNTOLD.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    float best = 0;
-    void* sink = kbi_lab.gpu.touch;
-    void* arguments[] = { &sink, &iterations };
+    double best = INFINITY;
+    void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
     unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
+        kbi_single_begin(false, false);
         int failed = kbi_launch(kernel, blocks, 256, arguments);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (failed || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess ||
-            cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop) != cudaSuccess)
-            return cudaGetLastError(), KBI_UNTOLD;
-        if (i && (best == 0 || ms < best)) best = ms;
+        double ns = kbi_single_end();
+        if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
+        if (i) best = KBI_MIN(best, ns);
     }
-    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : KBI_UNTOLD;
+    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
@@ -10290,28 +9873,38 @@ typedef struct kbi_algorithm {
     int reserved[4];
 } kbi_algorithm;
 
+#define KBI_CUBLAS_CALLS(x)                                                                                          \
+    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
+        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
+            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
+                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
+                    x(layout, "MatrixLayoutCreate",                                                                  \
+                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
+                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
+                                                                               (void** preference))                  \
+                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
+                              (void* preference, int attribute, const void* value, size_t n))                        \
+                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
+                                    x(search, "MatmulAlgoGetHeuristic",                                              \
+                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
+                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
+                                        x(multiply, "Matmul",                                                        \
+                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
+                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
+                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
+                                           size_t bytes, kb_stream stream))
+
 typedef struct kbi_cublas {
     void* handle;
-    int (*create)(void** handle);
-    int (*destroy)(void* handle);
-    int (*describe)(void** what, int compute, int scale);
-    int (*describe_more)(void* what, int attribute, const void* value, size_t bytes);
-    int (*describe_end)(void* what);
-    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
-    int (*layout_end)(void* matrix);
-    int (*prefer)(void** preference);
-    int (*prefer_more)(void* preference, int attribute, const void* value, size_t bytes);
-    int (*prefer_end)(void* preference);
-    int (*search)(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                  kbi_algorithm* found, int* n);
-    int (*multiply)(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b, void* of_b,
-                    const void* beta, const void* c, void* of_c, void* d, void* of_d, const kbi_algorithm* algorithm,
-                    void* workspace, size_t bytes, kb_stream stream);
+#define KBI_X(name, symbol, parameters) int(*name) parameters;
+    KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
 } kbi_cublas;
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
     kb_dtype fill;
+    uint64_t one; // in the type of scale
 } kbi_product;
 
 enum {
@@ -10324,34 +9917,25 @@ enum {
 };
 
 // f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
-static const kbi_product kbi_products[] = {
-    { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64 },     { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32 },
-    { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16 },     { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16 },
-    { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16 }, { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3 },
-    { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8 }
-};
+static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
+                                            { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
+                                            { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
+                                            { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16, 0x3c00 },
+                                            { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16, 0x3f800000 },
+                                            { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
+                                            { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
 // Newest first; one that this driver is too old for does not start.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
+        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (!library) continue;
-        kbi_find(library, "cublasLtCreate", &c->create);
-        kbi_find(library, "cublasLtDestroy", &c->destroy);
-        kbi_find(library, "cublasLtMatmulDescCreate", &c->describe);
-        kbi_find(library, "cublasLtMatmulDescSetAttribute", &c->describe_more);
-        kbi_find(library, "cublasLtMatmulDescDestroy", &c->describe_end);
-        kbi_find(library, "cublasLtMatrixLayoutCreate", &c->layout);
-        kbi_find(library, "cublasLtMatrixLayoutDestroy", &c->layout_end);
-        kbi_find(library, "cublasLtMatmulPreferenceCreate", &c->prefer);
-        kbi_find(library, "cublasLtMatmulPreferenceSetAttribute", &c->prefer_more);
-        kbi_find(library, "cublasLtMatmulPreferenceDestroy", &c->prefer_end);
-        kbi_find(library, "cublasLtMatmulAlgoGetHeuristic", &c->search);
-        kbi_find(library, "cublasLtMatmul", &c->multiply);
-        bool all = c->create && c->destroy && c->describe && c->describe_more && c->describe_end && c->layout &&
-                   c->layout_end && c->prefer && c->prefer_more && c->prefer_end && c->search && c->multiply;
+#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
+        KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
         if (all && c->create(&c->handle) == 0) return true;
         dlclose(library);
     }
@@ -10368,13 +9952,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     signed char fast = 1;
     size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
     char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const double one64 = 1;
-    const float one32 = 1;
-    const int32_t one_whole = 1;
-    const uint16_t one16 = 0x3c00;
     const uint64_t zero = 0;
-    const void* one = p->scale == 0 ? (const void*)&one32 : p->scale == 1 ? (const void*)&one64 : (const void*)&one16;
-    if (p->scale == 10) one = &one_whole;
     int e = c->describe(&what, p->compute, p->scale);
     if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
     if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
@@ -10383,59 +9961,52 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     if (!e) e = c->prefer(&preference);
     if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
     if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = 0;
+    double best = INFINITY;
     for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        float ms = 0;
         uint64_t cycles = 400000;
         void* arguments[] = { &cycles };
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        int refused = c->multiply(c->handle, what, one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
+        kbi_single_begin(false, false);
+        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
                                   workspace, kbi_lab.gpu.stream);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) break;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i % 4 && !refused && (best <= 0 || ms * 1e6 < best)) best = ms * 1e6;
+        double ns = kbi_single_end();
+        if (kbi_nan(ns)) break;
+        if (i % 4 && !refused) best = KBI_MIN(best, ns);
     }
     if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
     if (what) c->describe_end(what);
     cudaGetLastError();
-    *failed = best <= 0 && e != KBI_LT_UNSUPPORTED;
-    return best;
+    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
+    return kbi_finite(best) ? best : 0;
 }
-
-static const double kbi_product_seconds = 0.2; // for a roof
 
 // The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
+    const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
     bool failed = false, told = false;
-    int in_bytes = 1, out_bytes = 1;
-    for (int i = 0; i < KBI_COUNT(kbi_products); i++)
-        if (kbi_products[i].roof == which) in_bytes = kbi_products[i].in_bytes, out_bytes = kbi_products[i].out_bytes;
-    while (largest > 1024 && largest * largest * (2 * in_bytes + out_bytes) > room) largest /= 2;
-    size_t all = (size_t)(largest * largest * (2 * in_bytes + out_bytes)) + KBI_LT_BYTES;
-    if (cudaMalloc((void**)&data, all) != cudaSuccess) { // perhaps there is room after another case
-        cudaGetLastError();
-        *of = *most = NAN;
-        return;
-    }
+    while (first->roof != which) first++;
+    const int bytes = 2 * first->in_bytes + first->out_bytes;
+    while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
+    *of = *most = NAN; // perhaps there is room after another case
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
     *of = *most = 0;
     uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
     void* arguments[] = { &rest };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
-        for (int i = 0; i < KBI_COUNT(kbi_products); i++) {
-            const kbi_product* p = &kbi_products[i];
+        for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
-            for (int zeros = 0; zeros < 2 && p->roof == which; zeros++) {
-                double left = kbi_product_seconds - kbi_seconds_since(began);
+            for (int zeros = 0; zeros < 2; zeros++) {
+                double left = seconds - kbi_seconds_since(began);
                 if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * in_bytes), kbi_lab.gpu.stream);
+                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
+                                    kbi_lab.gpu.stream);
                 else
                     kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
                 double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
@@ -10450,16 +10021,15 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
     double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
-    int64_t began = kbi_now();
     kbi_cublas c;
     memset(&c, 0, sizeof c);
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
+    int64_t began = kbi_now();
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
     if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
     double took = kbi_seconds_since(began);
-    // the library takes a quarter of a second to open when first, which is no roof's
     bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now();
+    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
     if (opened) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
@@ -10467,6 +10037,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
     if (fma > of) of = fma;
     if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
+    cudaGetLastError();
     kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
 }
 #endif
@@ -11768,7 +11339,7 @@ static void kbi_arm_main(void* p) {
 
 // Lets an arm go on until it rests again or is over.
 static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
-    c->sink->enter(c->sink->to, a->index);
+    kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
     kbi_lab.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
@@ -12015,7 +11586,7 @@ static bool kbi_contest_run(kbi_contest* c) {
 
 static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
-    sink->result(sink->to, a->index, &a->run.m);
+    kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
 // What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
@@ -12097,11 +11668,11 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->run.sink = sink, a->run.index = a->index = first + i;
-        sink->enter(sink->to, a->index);
+        kbi_tell(sink, KBI_ENTER, a->index, NULL);
         if (recipe->inside) {
             kbi_inside* in = kbi_inside_call(&a->run);
             good = !kbi_lost(&a->run);
-            sink->inside(sink->to, a->index, in);
+            kbi_tell(sink, KBI_FOUND, a->index, in);
             KBENCH_FREE(in);
             kbi_measured_free(&a->run.m);
             KBENCH_FREE(a);
@@ -12143,11 +11714,6 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
-    r->processes = r->process_ms.n = n;
-}
-
 // The step of the timer around the median: as known, or the distance to the next different value. Above a tenth of the
 // median that is taken for a real distance.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
@@ -12158,49 +11724,38 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// How far the median moves, as a share of itself, when stragglers (beyond Tukey's outer fences) are left out.
-static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* kept) {
-    double reach = 3 * (s->p75 - s->p25);
-    int64_t n = 0;
-    for (int64_t i = 0; i < s->n; i++)
-        if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) kept[n++] = ms[i];
-    return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
-}
-
-// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
-static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
-    char mean[40], median[40], longest[40];
-    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
-    if (apart)
-        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
-                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
-    return apart;
-}
-
-// Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
-// what the halves differ.
-static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
-    double lo, hi, median = kbi_median_of(ms + s->n / 2, s->n - s->n / 2, scratch);
-    kbi_median_interval(ms + s->n / 2, s->n - s->n / 2, median, scratch, &lo, &hi);
-    double notable = KBI_STATS_NOTABLE * s->median;
-    return (s->median < lo && s->median < median - notable) || (s->median > hi && s->median > median + notable);
-}
-
 // A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
 // nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = kbi_stats_alloc(s->n);
-    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high;
+    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
     if (!scratch) return;
-    if (s->n >= KBI_STATS_MIN) {
-        double step = kbi_judge_step(s, m, ms) / s->median, stragglers = kbi_judge_stragglers(s, ms, scratch);
+    if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
+        double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
+        int64_t n = 0;
+        for (int64_t i = 0; i < s->n; i++)
+            if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) scratch[n++] = ms[i];
+        double moved = fabs(kbi_median_of(scratch, n, scratch) / s->median - 1);
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
-        kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, moved > KBI_STATS_NOTABLE && moved > said);
     }
-    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
-    kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
+    // the mean is another number than the median: over 10 % away, and outside the interval
+    if (s->n >= KBI_STATS_ENOUGH && fabs(s->mean - s->median) > KBI_MAX(0.1, said) * s->median) {
+        char mean[40], median[40], longest[40];
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, true);
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    }
+    if (!m->settled) { // whether the later half of the samples, by its own interval, has another median than all of them
+        const int64_t half = s->n / 2;
+        double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
+        kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
+        kbi_flag_set(r, KB_FLAG_UNSETTLED,
+                     (s->median < lo && s->median < later - notable) ||
+                         (s->median > hi && s->median > later + notable));
+    }
     KBENCH_FREE(scratch);
     // a tenth is worth its word even where the interval has grown to hold it
     kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
@@ -12218,6 +11773,13 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
 }
 
+// How far the bias may be off, in ms, goes into the interval. No time is less than 0, however wide the noise.
+static void kbi_judge_bias_error(kb_result* r, double sd) {
+    kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
+    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
+    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
+}
+
 // Median and the rest, in ms, of samples less the bias of their mode.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
@@ -12231,27 +11793,26 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
     bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
-    if (empty && m->kept <= KBI_KEPT_CONSTANTS) {
+    bool no_work = empty && m->kept <= KBI_KEPT_CONSTANTS;
+    if (no_work || !usable || !(s.median > 0)) {
         r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = m->kept == KBI_KEPT_CONSTANTS
-                         ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
-                           "advance; kb_keep(x) of an input, before the work, hides x from it"
-                         : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
-                           "removed the work; kb_keep(x) of its result keeps it";
-        return;
-    }
-    if (!usable || !(s.median > 0)) {
-        r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
-        r->message = usable ? "nothing is left of the time but what reading the clock costs; time more work"
-                            : "the clock gave a time that is none";
+        kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
+        r->message =
+            no_work && m->kept == KBI_KEPT_CONSTANTS
+                ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                  "advance; kb_keep(x) of an input, before the work, hides x from it"
+            : no_work
+                ? "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                  "removed the work; kb_keep(x) of its result keeps it"
+            : usable ? "nothing is left of the time but what reading the clock costs; time more work"
+                     : "the clock gave a time that is none";
         return;
     }
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    kbi_judge_process_ms(r, &s.median, 1);
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
@@ -12267,65 +11828,48 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
                       "no longer than an empty %s: if that is too little for the work, the compiler did it in "
                       "advance; kb_keep(x) of an input, before the work, hides x from it",
                       m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
-    kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
+    kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
-}
-
-static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
-                            const char* roof) {
-    char is[40], reaches[40];
-    kbi_judge_say(r, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
-                  kbi_digits(most * 1e-9, 4, reaches), roof);
-    kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
-    r->status = KB_FAILED;
-}
-
-// More bytes a second than this machine was seen to move: an error where they cannot come from cache. What was written
-// last may still be in L2 when the launch ends, so as much did not need to move.
-static void kbi_judge_traffic(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double seconds) {
-    int which = kbi_traffic_roof(m->traffic);
-    double held = m->traffic == KB_READ ? 0 : (double)machine->l2;
-    if (m->core || !kbi_is(m->cache, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
-    for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
-        if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
-    double most = kbi_roof_known(&m->roofs, which);
-    if (most > 0 && (m->bytes - held) / seconds > kbi_roof_margin * most)
-        kbi_judge_above(r, "GB/s", "kb_bytes", m->bytes / seconds, most, kbi_roof_names[which]);
-}
-
-// The same of arithmetic, which no cache makes faster.
-static void kbi_judge_arithmetic(kb_result* r, const kbi_measured* m, kbi_meant meant, double rate) {
-    int best = meant.base;
-    for (int i = 0; i < KBI_ROOFS; i++)
-        if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[best]) best = i;
-    kbi_judge_above(r, "GFLOP/s", "kb_flops", rate, m->roofs.most[best], kbi_roof_names[best]);
-}
-
-// A clock that ends at its lowest, well below its highest, fell from burst to sustained while this ran.
-static void kbi_judge_regime(kb_result* r, const kbi_measured* m) {
-    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
-    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
-        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
-                      m->clock_high, m->sm_clock);
 }
 
 static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     double seconds = r->time_ms * 1e-3, bytes = kbi_finite(m->bytes) ? m->bytes : 0;
+    double flops = kbi_finite(m->flops) ? m->flops : 0, l2 = (double)machine->l2, most = 0;
     if (!(seconds > 0)) return;
     r->inference_speed = 1 / seconds;
     r->throughput_gbps = m->bytes / seconds * 1e-9;
     r->gflops = m->flops / seconds * 1e-9;
     r->items_per_second = m->items / seconds;
     if (m->queries) r->queries_per_second = r->items_per_second;
-    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF;
+    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF, above = KBI_NO_ROOF;
     kbi_meant meant = kbi_arithmetic_of(m);
-    double flops = kbi_finite(m->flops) ? m->flops : 0;
     if (flops > 0) computes = m->core ? meant.base : kbi_roof_over(&m->roofs, meant, flops / seconds);
-    if (computes == KBI_ABOVE_ALL) kbi_judge_arithmetic(r, m, meant, flops / seconds);
-    if (r->status == KB_OK) kbi_judge_traffic(r, m, machine, seconds);
-    if (r->status != KB_OK) return;
+    if (computes == KBI_ABOVE_ALL) { // more operations a second than this machine was seen to do: no cache does that
+        above = meant.base;
+        for (int i = 0; i < KBI_ROOFS; i++)
+            if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
+        most = m->roofs.most[above];
+    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
+        // More bytes a second than it was seen to move: an error where they cannot come from cache. What was written
+        // last may still be in L2 when the launch ends, so as much did not need to move.
+        int which = moves;
+        for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
+            if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
+        most = kbi_roof_known(&m->roofs, which);
+        double held = m->traffic == KB_READ ? 0 : l2;
+        if (most > 0 && (bytes - held) / seconds > kbi_roof_margin * most) above = which;
+    }
+    if (above >= 0) {
+        char is[40], reaches[40];
+        bool arithmetic = computes == KBI_ABOVE_ALL;
+        kbi_judge_say(r, "%s %s, where the machine reaches %s (%s)",
+                      kbi_digits((arithmetic ? flops : bytes) / seconds * 1e-9, 4, is),
+                      arithmetic ? "GFLOP/s by kb_flops" : "GB/s by kb_bytes", kbi_digits(most * 1e-9, 4, reaches),
+                      kbi_roof_names[above]);
+        kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
+        r->status = KB_FAILED;
+        return;
+    }
     double memory = kbi_roof_known(&m->roofs, moves), arithmetic = kbi_roof_known(&m->roofs, computes);
     if (arithmetic > 0 && m->roofs.most[computes] < 0 && flops / seconds > kbi_roof_margin * arithmetic)
         arithmetic = 0;
@@ -12361,19 +11905,14 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// What measuring found beside the times.
-static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
-    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
-    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
-    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
-    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
-    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
-}
-
-// Why a time is known so badly, as far as the system counted it.
+// Why a time is known so badly, as far as it can be told: a clock that ends at its lowest, well below its highest, fell
+// from burst to sustained; and a GPU does not wait for the host's processors.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
-    bool wall = kbi_is(m->timer, "wall"); // a GPU does not wait for the host's processors
-    if (!(r->flags >> KB_FLAG_NOISY & 1) || !wall) return;
+    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
+    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
+        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
+                      m->clock_high, m->sm_clock);
+    if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
         kbi_judge_say(r, "other programs had the processor for %.0f %% of the time, %lld times", m->cpu_waited,
                       (long long)KBI_MAX(m->preemptions, (int64_t)0));
@@ -12387,12 +11926,16 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
     r->flags = m->flags;
     r->verified = m->verified;
     r->max_error = m->max_error, r->tolerance = m->tolerance;
+    r->wall_ms = m->wall_ns * 1e-6;
     if (m->message[0]) r->message = kbi_arena_text(r->owned, m->message);
-    kbi_judge_facts(r, m);
+    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
+    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
+    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
+    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
+    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
     if (r->status == KB_OK) {
         kbi_judge_times(r, m);
         kbi_judge_rates(r, m, machine);
-        if (r->status == KB_OK) kbi_judge_regime(r, m);
         if (r->status == KB_OK) kbi_judge_noise(r, m);
         if (r->status == KB_OK) kbi_judge_cold(r, m, machine);
         kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
@@ -12404,18 +11947,6 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 /*---------------------------------------------------------------------------------------------------------------
   >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
 ---------------------------------------------------------------------------------------------------------------*/
-
-// What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
-static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
-                                 double* hi) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
-    int64_t n = 0; // rounds that both were in: with --iters one has all its samples before the other
-    for (int64_t r = 0; r < rounds; r++)
-        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
-    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
-    return exp(median);
-}
 
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
 // Where buffers lie decides up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums over
@@ -12429,7 +11960,7 @@ static const double kbi_code = 0.01;
 // --- several processes ---
 
 // The printed interval is to hold the median of 15 other processes. Beside the mean of those that were measured, that
-// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A contest is about
+// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A comparison is about
 // the true ratio, over all placements: nothing stands beside it.
 static const double kbi_beside = 0.10471975511965977;
 
@@ -12488,17 +12019,17 @@ static void kbi_pools_free(kbi_pools* pools) {
 // two gave a number, and one by itself says nothing of the others.
 static int kbi_judge_stands(kb_result* const* each, int processes) {
     double ms[KBI_PROCESSES];
-    int n = 0, at = 0;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_FAILED) return p;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_SKIPPED) return p;
+    int n = 0;
+    for (int status = KB_FAILED; status <= KB_SKIPPED; status++)
+        for (int p = 0; p < processes; p++)
+            if (each[p] && each[p]->status == (kb_status)status) return p;
     for (int p = 0; p < processes; p++)
         if (each[p]) ms[n++] = each[p]->time_ms;
     if (n < KBI_MIN(2, processes)) return -1;
     kbi_sort(ms, n);
-    while (!each[at] || !(each[at]->time_ms <= ms[(n - 1) / 2] && each[at]->time_ms >= ms[(n - 1) / 2])) at++;
-    return at;
+    for (int p = 0; p < processes; p++)
+        if (each[p] && each[p]->time_ms <= ms[(n - 1) / 2] && each[p]->time_ms >= ms[(n - 1) / 2]) return p;
+    return -1;
 }
 
 // What one process found wrong: whose word it is.
@@ -12511,7 +12042,8 @@ static void kbi_judge_blame(kb_result* r, int process, int processes) {
 // r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
 // the processes' medians, and a warning stands that most of them raise. FEW and NOISY speak of the interval, which is
 // another one: it needs no samples but the medians, and may be wide where each process's is not.
-static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_spread* s) {
+static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
+                            const kbi_spread* s) {
     double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
     int n = 0, raised[KB_FLAG_COUNT] = { 0 };
     r->wall_ms = 0;
@@ -12530,79 +12062,71 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
+    // a bias that nobody measured is off alike in all of them, so that none of what they differ by shows it
+    if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    kbi_judge_process_ms(r, ms, n);
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->processes = r->process_ms.n = n;
 }
 
-// A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
-static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
-    if (!m->bias_fitted && m->empty != KBI_NO_SHAPE) return;
-    kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
-}
-
-// --- contests ---
-
-typedef struct kbi_pair { // of two rivals in several processes: theirs over mine, where mine is -1 theirs once more
-    int theirs, mine, at; // its row among the pool's latest
-} kbi_pair;
+// --- comparisons ---
 
 typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
-    int n, processes, n_pairs;
+    int n, processes;
+    int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    kbi_pair* pairs;        // 2 n, of several processes
-    const kbi_pools* pools;
-    kbi_contest_end end;
+    // Of several processes, rows of log ratios among the latest of the pools, -1: none. [i]: the baseline over case i,
+    // [0]: over itself; [n + i]: case i over the fastest.
+    int* rows;
 } kbi_rivals;
 
 static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
 
-// The rounds of a measured case, less the bias of its mode; NULL without any.
-static const double* kbi_judge_rounds(const kbi_measured* m, bool control) {
-    return m && m->status == KB_OK && m->rounds > 0 ? control ? m->control_ns : m->round_ns : NULL;
+// The ratio of the times of two arms in the rounds that both were in, with its interval.
+static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
+                                 double* hi) {
+    double log_ratio[KBI_ROUNDS_LIMIT], median;
+    int64_t n = 0; // with --iters one has all its samples before the other
+    for (int64_t r = 0; r < rounds; r++)
+        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
+    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
+    *lo = exp(*lo), *hi = exp(*hi);
+    return exp(median);
 }
 
-static void kbi_judge_unbias(const kbi_measured* m) {
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0, *arrays[] = { m->round_ns, m->control_ns };
-    for (int k = 0; k < 2; k++)
-        for (int64_t i = 0; arrays[k] && i < m->rounds; i++)
-            if (kbi_finite(arrays[k][i])) arrays[k][i] = KBI_MAX(arrays[k][i] - bias, 1e-3);
-}
-
-// What the rounds of one process say of two; NAN where these were not measured together: a group of more than 64 is
-// several contests.
+// What the rounds of one process say of two (mine -1: the baseline and its A/A control); NAN where these were not
+// measured together: a group of more than 64 is several comparisons.
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
-    size_t a = (size_t)(process * c->n + theirs), b = mine < 0 ? a : (size_t)(process * c->n + mine);
-    const double *x = kbi_judge_rounds(c->m[a], false), *y = kbi_judge_rounds(c->m[b], mine < 0);
+    const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
     *lo = *hi = (double)NAN;
-    if (!x || !y || c->m[a]->rounds != c->m[b]->rounds || c->m[a]->contest != c->m[b]->contest) return (double)NAN;
-    return kbi_judge_ratio_of(x, y, c->m[a]->rounds, alpha, lo, hi);
+    if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (mine < 0 && !a->control_ns) ||
+        a->rounds != b->rounds || a->contest != b->contest)
+        return (double)NAN;
+    return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
 }
 
-// What all processes say: of one its rounds, of several the t interval of their log ratios.
-static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    if (c->processes == 1) return kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+// What all processes say: of one its rounds, of several the t interval of their log ratios. As surely as the biases are
+// known that were taken off, which no repetition shows. Launches of one shape have the same, whatever it is: then it
+// says little of their ratio.
+static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
+                                   double* lo, double* hi) {
+    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
+    double ratio = (double)NAN;
     *lo = *hi = (double)NAN;
-    for (const kbi_pair* p = c->pairs; p < c->pairs + c->n_pairs; p++) {
-        bool turned = p->theirs == mine && p->mine == theirs;
-        if (!turned && (p->theirs != theirs || p->mine != mine)) continue;
-        const kbi_spread* s = (mine < 0 ? c->pools->equals.spread : c->pools->ratios.spread) + p->at;
+    if (c->processes == 1) {
+        ratio = kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+    } else {
+        bool turned = mine == 0; // the row has the baseline over the other
+        int row = c->rows[mine < 0 || turned ? theirs : theirs == 0 ? mine : c->n + theirs];
+        const kbi_spread* s = (mine < 0 ? pools->equals.spread : pools->ratios.spread) + row;
+        if (row < 0) return ratio;
         double mean = turned ? -s->mean : s->mean, reach = kbi_spread_reach(s, alpha, 0);
         *lo = exp(mean - reach), *hi = exp(mean + reach);
-        return exp(mean);
+        ratio = exp(mean);
     }
-    return (double)NAN;
-}
-
-// And as surely as the biases are known that were taken off, which no repetition shows. Launches of one shape have the
-// same, whatever it is: then it says little of their ratio.
-static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
-    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
     if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
         hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
@@ -12612,125 +12136,128 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
     return ratio;
 }
 
-// The ratio of two that one process measured one after another: of their medians. NAN where one has none.
-static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs, int mine) {
-    double ns[2];
-    for (int k = 0; k < 2; k++) {
-        size_t at = (size_t)(process * c->n + (k ? mine : theirs));
-        const kbi_measured* m = c->m[at];
-        if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
-        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-        ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
-        KBENCH_FREE(scratch);
-    }
-    return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
-}
-
-// The shorter of two says how far their ratio scatters.
-static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int mine) {
+// Adds what each process says of two to a pool. Where a process measured them one after another, that is the ratio of
+// their medians. The shorter of the two says how far their ratio scatters.
+static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi);
-        if (!kbi_finite(ratio) && mine >= 0) ratio = kbi_judge_ratio_apart(c, p, theirs, mine);
+        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi), ns[2] = { NAN, NAN };
+        for (int k = 0; k < 2 && !kbi_finite(ratio) && mine >= 0; k++) {
+            const kbi_measured* m = c->m[p * c->n + (k ? mine : theirs)];
+            if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
+            double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+            ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+            KBENCH_FREE(scratch);
+        }
+        if (ns[0] > 0 && ns[1] > 0) ratio = ns[0] / ns[1];
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    if (!n) return;
-    kbi_pair* pair = &c->pairs[c->n_pairs++];
-    pair->theirs = theirs, pair->mine = mine;
-    pair->at = kbi_pool_add(mine < 0 ? &pools->equals : &pools->ratios, c->processes, values, ms);
+    return n ? kbi_pool_add(pool, c->processes, values, ms) : -1;
+}
+
+// A group of n cases with results, of which the caller fills in m.
+static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int processes) {
+    size_t cells = (size_t)n * (size_t)processes;
+    memset(c, 0, sizeof *c);
+    c->results = results;
+    c->n = n;
+    c->processes = processes;
+    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (cells + 1));
+    c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
 }
 
 // Who is fastest; and of several processes the log ratios that will be asked for: those to the baseline, and to the
-// fastest. The pools are to be settled when all groups of a lap have given theirs.
-static void kbi_rivals_open(kbi_rivals* c, kbi_pools* pools) {
+// fastest. The pools are to be settled when all groups of a batch have given theirs.
+static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
-    for (int k = 0; k < c->n * c->processes; k++)
-        if (c->m[k] && c->m[k]->status == KB_OK) kbi_judge_unbias(c->m[k]);
-    c->pools = pools;
-    c->end.fastest = -1;
-    c->end.certain = false;
+    for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
+        const kbi_measured* m = c->m[k];
+        double bias = m && isfinite(m->bias_ns) ? m->bias_ns : 0;
+        for (int64_t i = 0; m && m->status == KB_OK && i < m->rounds; i++) {
+            if (kbi_finite(m->round_ns[i])) m->round_ns[i] = KBI_MAX(m->round_ns[i] - bias, 1e-3);
+            if (m->control_ns && kbi_finite(m->control_ns[i]))
+                m->control_ns[i] = KBI_MAX(m->control_ns[i] - bias, 1e-3);
+        }
+    }
+    c->fastest = -1;
     for (int i = 0; i < c->n; i++) {
+        c->rows[i] = c->rows[c->n + i] = -1;
         if (!kbi_judge_has_time(&c->results[i])) continue;
         timed++;
-        if (c->end.fastest < 0 || c->results[i].time_ms < c->results[c->end.fastest].time_ms) c->end.fastest = i;
+        if (c->fastest < 0 || c->results[i].time_ms < c->results[c->fastest].time_ms) c->fastest = i;
     }
-    if (timed < 2) c->end.fastest = -1;
-    int fastest = c->end.fastest;
-    if (c->processes == 1 || fastest < 0) return;
-    if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, -1);
-    for (int i = 1; i < c->n; i++) {
+    if (timed < 2) c->fastest = -1;
+    if (c->processes == 1 || c->fastest < 0) return;
+    for (int i = 0; i < c->n; i++) {
         if (!kbi_judge_has_time(&c->results[i])) continue;
-        if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, i);
-        if (fastest > 0 && i != fastest) kbi_rivals_pair(c, pools, i, fastest);
+        if (kbi_judge_has_time(&c->results[0]))
+            c->rows[i] = kbi_rivals_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : -1);
+        if (i && c->fastest > 0 && i != c->fastest)
+            c->rows[c->n + i] = kbi_rivals_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
-// Where they played on different memory that alone may make so much; over processes it varies, and the interval has it.
-static double kbi_judge_floor(const kbi_rivals* c, int i, int j, double noise) {
+// The verdict on an interval of the ratio of two. Where they ran on different memory that alone may make so much; over
+// processes it varies, and the interval has it. What differs is called so where it is known by how much equal ones do.
+static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
-    return shared || noise > kbi_apart ? noise : kbi_apart;
+    if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
+    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, *noise);
+    return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// What differs is called so where it is known by how much equal ones differ.
-static kb_verdict kbi_judge_verdict(double lo, double hi, double noise) {
-    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, noise);
-    return v == KB_EQUIVALENT || kbi_finite(noise) ? v : KB_UNRESOLVED;
-}
-
-// Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the times alone.
-static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
-    kb_result *base = &c->results[0], *r = &c->results[i];
-    double lo, hi, ratio = (double)NAN;
-    int arms = 2;
-    for (int p = 0; p < c->processes; p++)
-        if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
-    if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, 0, i, 0.05 / (arms - 1), &lo, &hi);
-    r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
-    if (!kbi_finite(ratio)) {
-        if (i > 0 && kbi_judge_has_time(base)) r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
-        return;
-    }
-    r->speedup_low = lo, r->speedup_high = hi;
-    r->noise_floor = kbi_judge_floor(c, 0, i, noise);
-    r->verdict = kbi_judge_verdict(lo, hi, r->noise_floor);
-    kbi_flag_set(r, KB_FLAG_PLACEMENT, r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
-}
-
-// Whether the fastest of a group is surely faster than each of the others.
-static bool kbi_judge_certain(const kbi_rivals* c, double noise) {
-    int fastest = c->end.fastest;
-    for (int i = 0; i < c->n && fastest >= 0; i++) {
-        double lo, hi;
-        if (i == fastest || c->results[i].status != KB_OK) continue;
-        double ratio = kbi_judge_ratio_over(c, i, fastest, 0.05 / KBI_MAX(c->n - 1, 1), &lo, &hi);
-        if (!kbi_finite(ratio)) return false;
-        if (kbi_judge_verdict(lo, hi, kbi_judge_floor(c, i, fastest, noise)) != KB_FASTER) return false;
-    }
-    return fastest >= 0;
-}
-
-// Speedup against the first of the group, and the rating against its best verified time.
-static void kbi_judge_group(kbi_rivals* c) {
+// Speedup against the first of the group, with its interval and verdict, from rounds that both were measured in, else
+// the ratio of the times alone; the rating against the group's best verified time; and who is fastest, perhaps surely.
+static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
+    kb_result* base = c->results;
+    bool certain = c->fastest >= 0;
     for (int i = 0; i < c->n; i++)
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
-    if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
+    if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
     // measured one after another no process has a control: then as much as memory and code make by where they lie
     if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
+        double ratio = (double)NAN, share = best / r->time_ms;
+        int arms = 2;
         if (!kbi_judge_has_time(r)) continue;
-        kbi_judge_speedup(c, i, noise);
-        double share = best / r->time_ms;
+        for (int p = 0; p < c->processes; p++)
+            if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
+        if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &lo, &hi);
+        r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
+        if (kbi_finite(ratio)) {
+            r->speedup_low = lo, r->speedup_high = hi;
+            r->noise_floor = noise;
+            r->verdict = kbi_judge_verdict(c, 0, i, lo, hi, &r->noise_floor);
+            kbi_flag_set(r, KB_FLAG_PLACEMENT,
+                         r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
+        } else if (i > 0 && kbi_judge_has_time(base)) {
+            r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
+        }
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
     }
-    c->end.certain = kbi_judge_certain(c, noise);
+    for (int i = 0; i < c->n && certain; i++) {
+        double beside = noise, alpha = 0.05 / KBI_MAX(c->n - 1, 1);
+        if (i == c->fastest || c->results[i].status != KB_OK) continue;
+        double ratio = kbi_judge_ratio_over(c, pools, i, c->fastest, alpha, &lo, &hi);
+        certain = kbi_finite(ratio) && kbi_judge_verdict(c, i, c->fastest, lo, hi, &beside) == KB_FASTER;
+    }
+    for (int i = 0; i < c->n && c->n > 1; i++) {
+        kb_result* r = &c->results[i];
+        r->baseline = kbi_arena_text(r->owned, base->implementation);
+        if (c->fastest < 0) continue;
+        r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
+        r->winner_certain = certain;
+    }
+    KBENCH_FREE(c->m);
+    KBENCH_FREE(c->rows);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -12743,50 +12270,50 @@ static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
 }
 
-// Processors' worth of time that a control group, of either version, leaves its processes.
-static void kbi_cgroup_limit(const char* folder, double* least) {
-    char path[800], line[80];
-    double quota = 0, period = 0;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (!kbi_first_line(path, line, (int)sizeof line) || sscanf(line, "%lf %lf", &quota, &period) != 2) {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) quota = strtod(line, NULL);
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) period = strtod(line, NULL);
-    }
-    if (quota > 0 && period > 0 && !(quota / period >= *least)) *least = quota / period;
-}
-
-// Of the groups that this process is in, and all above them; NAN: none sets a limit.
+// Processors' worth of time that the control groups (version 2) of this process, and all above them, leave it; NAN: none
+// sets a limit.
 static double kbi_cpu_limit(const char* root) {
-    char path[300], line[400], folder[720];
-    double least = NAN;
+    char path[800], line[400];
+    double quota, period, least = NAN;
     snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
-    FILE* f = fopen(path, "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) { // "0::/path", "4:cpu,cpuacct:/path"
-        char *which = strchr(line, ':'), *at = which ? strchr(which + 1, ':') : NULL;
-        if (!at) continue;
-        *at++ = 0;
-        at[strcspn(at, "\n")] = 0;
-        if (which[1] && !kbi_lists(which + 1, "cpu")) continue;
-        for (char* slash = at; slash;) { // up to the root, which is ""
-            slash = strrchr(at, '/');
-            if (slash && !slash[1]) *slash = 0;
-            snprintf(folder, sizeof folder, "%.200s/sys/fs/cgroup%s%.400s", root, which[1] ? "/cpu" : "", at);
-            kbi_cgroup_limit(folder, &least);
-            if (slash) *slash = 0;
-        }
+    if (!kbi_first_line(path, line, (int)sizeof line) || strncmp(line, "0::/", 4) != 0) return NAN;
+    for (char* slash = line + 3; slash; *slash = 0) { // from "0::/outer/inner" to "0::"
+        char* group = line + 3;
+        char limit[80];
+        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, group);
+        bool said = kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2;
+        if (said && quota > 0 && period > 0 && !(quota / period >= least)) least = quota / period;
+        slash = strrchr(group, '/');
+        if (!slash) break;
     }
-    if (f) fclose(f);
     return least;
 }
 
-// What /proc/cpuinfo says of the first processor.
-static void kbi_facts_cpu(kbi_facts* f, const char* root) {
-    char path[300], line[4096], vendor[80] = "";
+// root is empty but for tests.
+static void kbi_facts_read(kbi_facts* f, const char* root) {
+    static const struct {
+        const char *name, *path, *value; // NULL: the file's first line, or of "always [madvise] never" the chosen one
+    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
+                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
+                  { "numa_nodes", "/sys/devices/system/node/online", NULL },
+                  { "numa_balancing", "/proc/sys/kernel/numa_balancing", NULL },
+                  { "smt", "/sys/devices/system/cpu/smt/active", NULL },
+                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL },
+                  { "container", "/.dockerenv", "docker" },
+                  { "container", "/run/.containerenv", "podman" } };
+    char path[400], line[4096], vendor[80] = "", number[40];
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < KBI_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
+        if (files[i].value && access(path, F_OK) == 0) kbi_fact(f, files[i].name, files[i].value);
+        if (files[i].value || !kbi_first_line(path, line, 256)) continue;
+        char* chosen = strchr(line, '[');
+        if (chosen) chosen[strcspn(chosen, "]")] = 0;
+        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+    }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
-    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') {
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // of the first processor
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
@@ -12799,34 +12326,8 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
     }
     if (file) fclose(file);
-}
-
-// root is empty but for tests.
-static void kbi_facts_read(kbi_facts* f, const char* root) {
-    static const struct {
-        const char *name, *path;
-    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space" },
-                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled" }, // "always [madvise] never"
-                  { "numa_nodes", "/sys/devices/system/node/online" },
-                  { "numa_balancing", "/proc/sys/kernel/numa_balancing" },
-                  { "smt", "/sys/devices/system/cpu/smt/active" },
-                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource" } };
-    char path[400], line[256], number[40];
-    memset(f, 0, sizeof *f);
-    for (int i = 0; i < KBI_COUNT(files); i++) {
-        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        char* chosen = strchr(line, '[');
-        if (chosen) chosen[strcspn(chosen, "]")] = 0;
-        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
-    }
-    kbi_facts_cpu(f, root);
     double limit = kbi_cpu_limit(root);
     if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
-    snprintf(path, sizeof path, "%.200s/.dockerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "docker");
-    snprintf(path, sizeof path, "%.200s/run/.containerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
 }
 
 // Before what the record says of it already.
@@ -12849,34 +12350,6 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 /*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_record_identity(kb_result* r, const kbi_case* c) {
-    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    r->name = kbi_arena_text(r->owned, c->name);
-    r->operation = kbi_arena_text(r->owned, c->entry->operation);
-    r->direction = kbi_arena_text(r->owned, c->direction);
-    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
-    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
-    if (c->entry->rung) r->rung = c->entry->rung;
-    if (c->place) r->place = c->place;
-    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
-    for (int i = 0; i < c->n_params; i++) {
-        const kb_param* p = &c->params[i];
-        params[r->params.n] = *p;
-        params[r->params.n].name = kbi_arena_text(r->owned, p->name);
-        params[r->params.n++].s = kbi_arena_text(r->owned, p->s);
-        if (p->type != KB_AXIS_INTS) continue;
-        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
-        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
-        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
-    }
-    if (c->direction) {
-        params[r->params.n].name = "dir";
-        params[r->params.n].type = KB_AXIS_STRINGS;
-        params[r->params.n++].s = r->direction;
-    }
-    r->params.of = params;
-}
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -12906,23 +12379,6 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
-    kbi_record_counters(r, m->counters, m->n_counters);
-    kbi_result_take(r, KBI_OF_MEASURED, m);
-    r->wall_ms = m->wall_ns * 1e-6;
-    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
-    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->shared_buffers = m->rounds ? m->stage : -1;
-    if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
-        kbi_record_facts(r, &fitted);
-    }
-    if (m->n <= 0) return;
-    r->samples_retaken = m->retaken;
-    if (m->launches > 0) r->launches_per_sample = m->launches;
-}
-
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
@@ -12940,47 +12396,11 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         r->compute_capability = kbi_arena_text(r->owned, capability);
         r->driver = kbi_arena_text(r->owned, machine->driver);
         r->cuda = kbi_arena_text(r->owned, machine->cuda);
-    } else if (machine->why[0]) {
-        r->no_gpu = kbi_arena_text(r->owned, machine->why);
-    } else {
-        r->no_gpu = KBI_CUDA ? "--device cpu" : "built without CUDA";
-    }
-}
-
-// Who was compared with whom, and who won: the same in all records of a group.
-static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
-    for (int i = 0; i < n && n > 1; i++) {
-        kb_result* r = &results[i];
-        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
-        if (end.fastest < 0) continue;
-        r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
-        r->winner_certain = end.certain;
-    }
-}
-
-// Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
-static bool kbi_is_commit(const char* s) {
-    size_t n = strspn(s, "0123456789abcdef");
-    return !s[n] && (n == 40 || n == 64);
-}
-
-// The commit that is checked out here or in a folder above, read from .git itself.
-static void kbi_session_commit(kbi_session* s) {
-    char path[512], line[256];
-    for (int up = 0; up < 20; up++) {
-        size_t n = 3 * (size_t)up, left = sizeof path - n;
-        for (int i = 0; i < up; i++) memcpy(path + 3 * i, "../", 3);
-        snprintf(path + n, left, ".git");
-        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
-        snprintf(path + n, left, ".git/HEAD");
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
-            snprintf(path + n, left, ".git/%.200s", line + 5);
-            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
-        }
-        if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
         return;
     }
+    r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
+                : KBI_CUDA      ? "--device cpu"
+                                : "built without CUDA";
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
@@ -12991,13 +12411,62 @@ static void kbi_show_build(char* text, size_t size, const kb_build* b) {
              instruments, b->cuda ? ", CUDA" : "");
 }
 
-// How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
-static void kbi_record_build(kb_result* r, const kb_entry* entry) {
+// Everything of a case but what was judged.
+static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
+    static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
+    kbi_result_take(r, KBI_OF_MEASURED, m);
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
+    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
+    if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->place) r->place = c->place;
+    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
+    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
+    for (int i = 0; i < c->n_params; i++) {
+        kb_param* p = &params[i];
+        *p = c->params[i];
+        p->name = kbi_arena_text(r->owned, p->name);
+        p->s = kbi_arena_text(r->owned, p->s);
+        if (p->type != KB_AXIS_INTS) continue;
+        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
+        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
+        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
+    }
+    memset(&params[c->n_params], 0, sizeof *params);
+    params[c->n_params].name = "dir";
+    params[c->n_params].type = KB_AXIS_STRINGS;
+    params[c->n_params].s = r->direction;
+    r->params.of = params;
+    r->params.n = c->n_params + (c->direction != NULL);
+    // how the file with the benchmark was compiled, and kbench itself where that was done otherwise
     char own[260], text[540];
     kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, 260, kbi_build_of(entry));
+    kbi_show_build(text, 260, kbi_build_of(c->entry));
     if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
     r->build = kbi_arena_text(r->owned, text);
+    // what was measured
+    kbi_record_counters(r, m->counters, m->n_counters);
+    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
+    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
+    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
+    r->shared_buffers = m->rounds ? m->stage : -1;
+    if (m->bias_fitted) kbi_record_facts(r, &fitted);
+    if (m->n > 0) r->samples_retaken = m->retaken;
+    if (m->n > 0 && m->launches > 0) r->launches_per_sample = m->launches;
+    kbi_record_machine(r, machine);
+}
+
+// What was found inside of it goes where the record lies. Then instruments judge it, and why something was not found is
+// said.
+static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
+    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->judge && i->on) i->judge(r, in, machine);
+    r->inside = in;
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
+    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
 KBI_SLOW_END
@@ -13010,29 +12479,6 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     return h;
 }
 KBI_SLOW_BEGIN
-
-// The program's file: /proc/self/exe, but for a program that is an argument of its loader (ld.so ./prog).
-static int kbi_open_image(void) {
-    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
-#ifdef __linux__
-    char line[4400];
-    unsigned long from, to, inode, at = getauxval(AT_PHDR);
-    struct stat about;
-    FILE* f = file < 0 ? NULL : fopen("/proc/self/maps", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        int path = 0;
-        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &inode, &path) < 3 || at < from || at >= to)
-            continue;
-        line[strcspn(line, "\n")] = 0;
-        if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
-        int image = kbi_open_input(line + path, false);
-        if (image >= 0) close(file), file = image;
-        break;
-    }
-    if (f) fclose(f);
-#endif
-    return file;
-}
 
 // Goes on with a hash by all bytes of a file, which is closed; false: errno says why they cannot be read.
 static bool kbi_hash_file(uint64_t* h, int file) {
@@ -13053,16 +12499,20 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read. That of an
-// interpreter says nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then
-// counts, too.
+// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read, or is the loader
+// of a program that is its argument. That of an interpreter says nothing of the program: KBENCH_SCRIPT in the
+// environment names the file that it runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static bool said;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
     if (known[0]) return known;
-    bool good = kbi_hash_file(&h, kbi_open_image());
+    char* path = realpath("/proc/self/exe", NULL);
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
+    free(path);
+    if (loader) errno = ENOEXEC;
+    bool good = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
     if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
     if (!said)
@@ -13070,6 +12520,24 @@ static const char* kbi_binary_hash(void) {
                  good ? "script" : "program", kbi_why_not_open(errno));
     said = true;
     return known;
+}
+
+// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of SHA-256.
+static void kbi_session_commit(kbi_session* s) {
+    char path[512], line[256], up[64] = "";
+    for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
+        snprintf(path, sizeof path, "%s.git", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
+        snprintf(path, sizeof path, "%s.git/HEAD", up);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
+            snprintf(path, sizeof path, "%s.git/%.200s", up, line + 5);
+            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
+        }
+        size_t n = strspn(line, "0123456789abcdef");
+        if (!line[n] && (n == 40 || n == 64)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
+        return;
+    }
 }
 
 static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
@@ -13095,21 +12563,6 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     s->seed = (int64_t)seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
-}
-
-// What was found inside of it, which lies where the record does, and why something was not.
-static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    r->inside = in;
-    kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
-    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
-}
-
-// Everything of a case but what was judged.
-static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_record_identity(r, c);
-    kbi_record_build(r, c->entry);
-    kbi_record_measured(r, m);
-    kbi_record_machine(r, machine);
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
@@ -14352,16 +13805,6 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
   >>worker    program: the process that runs cases, told by pipe which, and answering.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_message_type {
-    KBI_HELLO = 1,
-    KBI_ENTER,
-    KBI_BEAT,
-    KBI_TOLD,
-    KBI_RESULT,
-    KBI_FOUND,
-    KBI_DONE
-} kbi_message_type;
-
 typedef struct kbi_message { // then size bytes
     uint32_t magic;
     int32_t type, index; // kbi_message_type; the case in the plan
@@ -14372,12 +13815,12 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
-// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
-// environment until kb_main takes it, for a main that starts its program again by exec.
+// What a process of ours is, read from the environment before main: a main that strips its own arguments, or makes up
+// those that it gives to kb_main, would start workers without end. The variable stays in the environment until kb_main
+// takes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
-    pid_t process; // whose it is: what a benchmark forks is none
+    pid_t process; // whose it is: a process that a benchmark forks is none of ours
     int in, out;   // truth: in is the device
     char* words;   // the process's own command line, each word ended by a zero
     size_t size;
@@ -14403,62 +13846,50 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
     kbi_birth.size = words.n;
 }
 
-// The parent of a process, 0: not known.
-static long kbi_parent_of(long process) {
-    char path[64], line[512];
-    snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
-    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
-}
-
 enum { KBI_NESTED = 8 };
 // Whether so many processes of this very program started one another, the last of them this one.
 static bool kbi_nested(void) {
     struct stat self, other;
+    long process = (long)getpid();
     int found = 0;
     if (stat("/proc/self/exe", &self) != 0) return false;
-    long process = kbi_parent_of((long)getpid());
-    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
-        char path[64];
+    for (int i = 0; i < 8 * KBI_NESTED && process > 0 && found < KBI_NESTED; i++) {
+        char path[64], line[512];
+        snprintf(path, sizeof path, "/proc/%ld/stat", process);
+        const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+        process = name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123": the parent
         snprintf(path, sizeof path, "/proc/%ld/exe", process);
         found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
     }
     return found == KBI_NESTED;
 }
 
+// Words that lie behind each other, as an array that ends with NULL; both are kept.
+static char** kbi_words_of(char* text, size_t size, size_t* count) {
+    char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
+    *count = 0;
+    for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
+    words[*count] = NULL;
+    return words;
+}
+
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
 static bool kbi_words_receive(int* argc, char*** argv) {
-    uint32_t head[2]; // words, bytes
-    if (!kbi_read_all(kbi_birth.in, head, sizeof head)) return false;
-    char* text = (char*)kbi_grow(NULL, (size_t)head[1] + 1);
-    char** words = (char**)kbi_grow(NULL, sizeof(char*) * ((size_t)head[0] + 1));
-    if (!kbi_read_all(kbi_birth.in, text, head[1])) return false;
-    text[head[1]] = 0;
-    for (uint32_t i = 0; i < head[0]; i++, text += strlen(text) + 1) words[i] = text;
-    words[head[0]] = NULL;
-    *argc = (int)head[0];
-    *argv = words;
+    size_t size, count;
+    if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
+    char* text = (char*)kbi_grow(NULL, size + 1);
+    if (!kbi_read_all(kbi_birth.in, text, size)) return false;
+    text[size] = 0;
+    *argv = kbi_words_of(text, size, &count);
+    *argc = (int)count;
     return true;
 }
 
-static void kbi_words_put(kbi_text* to, const kbi_options* o) {
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
-    uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    kbi_put(to, (const char*)head, sizeof head);
-    kbi_put(to, text.s, text.n);
-    kbi_text_free(&text);
-}
-
-// This process's own command line, whatever its main made of it; it is kept.
+// This process's own command line, whatever its main made of it.
 static char** kbi_own_words(const kbi_options* o) {
-    size_t words = 0;
-    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
-    if (!words) return o->argv;
-    char *word = kbi_birth.words, **argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
-    for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
-    argv[words] = NULL;
-    return argv;
+    size_t count;
+    char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
+    return count ? argv : o->argv;
 }
 
 // In a child process: another program. What it says goes to a file, all of it or what is on stderr.
@@ -14482,69 +13913,29 @@ static bool kbi_profiled(void) {
     return kbi_valgrind(); // which follows no child unless it is told to
 }
 
-static void kbi_send_bytes(int file, const void* from, size_t size) {
-    if (!kbi_write_all(file, (const char*)from, size)) _exit(1); // nobody listens any more
-}
-static void kbi_send_head(int file, int type, int index, size_t size) {
-    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)size };
+// The structure of each message, and the arrays of a result behind it, as they lie in memory: both ends are one image.
+static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
+    kbi_text all = KBI_BLANK;
+    kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
+    size_t size = type == KBI_HELLO                        ? sizeof(kbi_machine)
+                  : type == KBI_TOLD || type == KBI_RESULT ? sizeof(kbi_measured)
+                  : type == KBI_FOUND                      ? kbi_inside_size((kbi_inside*)what)
+                                                           : 0;
     if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
-    kbi_send_bytes(file, &m, sizeof m);
-}
-static void kbi_send(int file, int type, int index, const void* body, size_t size) {
-    kbi_send_head(file, type, index, size);
-    kbi_send_bytes(file, body, size);
-}
-
-static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0); }
-static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0); }
-
-static void kbi_send_word(void* to, int index, const kbi_measured* m) {
-    kbi_send(*(int*)to, KBI_TOLD, index, m, sizeof *m);
-}
-
-static void kbi_send_result(void* to, int index, kbi_measured* m) {
-    int file = *(int*)to;
-    size_t rounds = sizeof(double) * (size_t)m->rounds, control = m->control_ns ? rounds : 0;
-    fflush(stdout);
-    kbi_send_head(file, KBI_RESULT, index, sizeof *m + sizeof(double) * (size_t)m->n + rounds + control);
-    kbi_send_bytes(file, m, sizeof *m);
-    kbi_send_bytes(file, m->samples, sizeof(double) * (size_t)m->n);
-    kbi_send_bytes(file, m->round_ns, rounds);
-    kbi_send_bytes(file, m->control_ns, control);
-    kbi_measured_free(m);
-}
-
-static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
-    fflush(stdout);
-    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in));
-}
-
-// A result whose counts are those of the values that follow, and whose texts end.
-static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
-    size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->cache + sizeof m->cache - 1,
-                           m->timer + sizeof m->timer - 1, m->kernel + sizeof m->kernel - 1,
-                           m->throttle + sizeof m->throttle - 1 };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
-    if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
-    if (m->kept < KBI_NOT_HOST || m->kept > KBI_KEPT_BY_CALL) return false;
-    for (int i = 0; i < m->n_counters; i++)
-        if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
-            m->counters[i].unit[sizeof m->counters[i].unit - 1])
-            return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most &&
-           sizeof(double) * (size_t)(m->n + m->rounds * (m->control_ns ? 2 : 1)) == size;
-}
-
-// Replaces the sender's addresses by copies of the values that follow.
-static void kbi_measured_take(kbi_measured* m, const char* values) {
-    const char *rounds = values + sizeof(double) * (size_t)m->n,
-               *control = rounds + sizeof(double) * (size_t)m->rounds;
-    m->samples = kbi_copy_reals(values, m->n);
-    m->round_ns = kbi_copy_reals(rounds, m->rounds);
-    m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
+    kbi_put(&all, (const char*)&head, sizeof head);
+    if (size) kbi_put(&all, (const char*)what, size);
+    if (type == KBI_RESULT) {
+        kbi_measured* m = (kbi_measured*)what;
+        const double* arrays[] = { m->samples, m->round_ns, m->control_ns };
+        for (int k = 0; k < 3; k++)
+            if (arrays[k]) kbi_put(&all, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
+        kbi_measured_free(m);
+    }
+    head.size = (uint32_t)(all.n - sizeof head);
+    memcpy(all.s, &head, sizeof head);
+    if (type >= KBI_RESULT) fflush(stdout);
+    if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
+    kbi_text_free(&all);
 }
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
@@ -14554,6 +13945,32 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     kbi_truth truth;       // of the calibration, when it was measured
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
+
+// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot be.
+static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
+                                      const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
+                                      const kbi_sink* sink) {
+    kbi_recipe recipe;
+    kbi_recipe_of(&recipe, o);
+    recipe.device = job->device;
+    recipe.placement = job->process;
+    recipe.max_time = job->max_time;
+    recipe.verdicts = verdicts;
+    kbi_recipe_inside(&recipe, job->inside);
+    if (!b) {
+        if (!kbi_options_pin(o)) return NULL;
+        if (job->has_truth) kbi_truth_set(&job->truth);
+        kbi_lab.roofs = job->roofs, kbi_lab.core = job->core, kbi_lab.told = true;
+        b = kbi_backend_open(&recipe, machine);
+        if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
+        if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    }
+    bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
+    const char* left = kbi_left_behind(machine->gpu_present != 0);
+    if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
+    return b;
+}
 
 // The child process that asks CUPTI: writes the durations, or nothing.
 static int kbi_truth_main(void) {
@@ -14575,48 +13992,28 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides
+                                   SIGTTIN, SIGTTOU }; // no process of the terminal's own group
     kbi_plan plan;
     kbi_machine machine;
-    kbi_recipe recipe;
     kbi_job job;
     const kbi_backend* b = NULL;
     int in = kbi_high_file(kbi_birth.in), out = kbi_high_file(kbi_birth.out);
+    const kbi_sink sink = { kbi_send, &out };
     close(kbi_birth.in);
     close(kbi_birth.out);
     kbi_birth.role = KBI_BUSY;
-    signal(SIGINT, SIG_IGN); // the supervisor decides
-    signal(SIGQUIT, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN); // no process of the terminal's own group
-    signal(SIGTTOU, SIG_IGN);
+    for (int i = 0; i < KBI_COUNT(ignored); i++) signal(ignored[i], SIG_IGN);
     kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || !kbi_options_pin(o) || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o)))
-        return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_word, kbi_send_result, kbi_send_inside, &out };
-    bool good = true;
-    while (good && kbi_read_all(in, &job, sizeof job)) {
-        char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
-        size_t told = sizeof(kbi_verdict) * (size_t)job.n;
+    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
+    while (kbi_read_all(in, &job, sizeof job)) {
+        size_t n = (size_t)job.n, told = sizeof(kbi_verdict) * n;
+        char* wanted = (char*)kbi_grow(NULL, n + 1);
         kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
-        if (!b) {
-            if (job.has_truth) kbi_truth_set(&job.truth);
-            kbi_lab.roofs = job.roofs, kbi_lab.core = job.core, kbi_lab.told = true;
-            kbi_recipe_of(&recipe, o);
-            recipe.device = job.device;
-            recipe.placement = job.process;
-            kbi_recipe_inside(&recipe, job.inside);
-            b = kbi_backend_open(&recipe, &machine);
-            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine);
-            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        }
-        recipe.max_time = job.max_time;
-        recipe.verdicts = verdicts;
-        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
-        good = good && !kbi_left_behind(machine.gpu_present != 0);
-        // roofs may have been measured meanwhile
-        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        kbi_send(out, KBI_DONE, good, NULL, 0);
+        if (!kbi_read_all(in, wanted, n) || !kbi_read_all(in, verdicts, told)) return KBI_EXIT_FAILED;
+        b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
+        if (!b) return KBI_EXIT_USAGE;
         KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
@@ -14828,24 +14225,24 @@ typedef struct kbi_worker { // as the supervisor sees it
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
-    bool due, done;        // to be measured alone in a fresh one; that has been tried
-    uint64_t flags;        // with which it failed
-    char failed[200];      // and how, for people
-} kbi_again;
+typedef enum kbi_retry { KBI_NO_RETRY, KBI_RETRY_DUE, KBI_RETRIED } kbi_retry;
+typedef struct kbi_waiting { // a case of the group
+    bool wanted;             // it is still to be measured
+    int64_t spent;           // ns in it
+    kbi_retry retry;         // alone in a fresh worker, because it failed in one that had run other cases
+    char failed[200];        // how, for people
+} kbi_waiting;
 
 typedef struct kbi_group { // the group being measured
     int first, n;
-    kbi_measured* m;
-    char* wanted;      // still to be measured
-    int64_t* spent;    // ns in each case
-    int current;       // the case the worker is in, -1 between cases
-    kbi_measured word; // of that case, whose function goes on; status KB_OK: it has none yet
+    kbi_measured* m;     // n of them; without samples: not measured
+    kbi_waiting* of;     // n of them; NULL: nobody is asked for anything
+    int current;         // the case the worker is in, -1 between cases
+    kbi_measured failed; // of that case, if its function goes on though it failed or was skipped; else status KB_OK
     int64_t since;
-    bool machine; // since then it measures the machine, which is no case's time
-    kbi_again* again;
+    bool machine;                // since then it measures the machine, which is no case's time
     int idle;                    // workers in a row that died before they entered a case
-    kbi_inside** inside;         // what was found inside of them; NULL: they are being measured
+    kbi_inside** inside;         // the profiles that are wanted; NULL: times are wanted
     const kbi_verdict* verdicts; // of the inspection
 } kbi_group;
 
@@ -14876,7 +14273,7 @@ typedef struct kbi_supervisor {
     unsigned inside;                       // bits of instruments: what is to be looked into
     kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
     int inspected;                         // the first case that was not
-    char said[400];                        // of why that was not to be had, last
+    char said[400];                        // the last warning about a case
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int recalled;                          // for which a record stands that was there before
     int fewer;                             // that an interruption left with fewer processes
@@ -14900,14 +14297,14 @@ static void kbi_interrupt(int number) {
 }
 
 // A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
-static void kbi_watch_unless_ignored(int number) {
-    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
+    if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
 
 static void kbi_watch_ends(void) {
-    kbi_watch_unless_ignored(SIGINT);
-    kbi_watch_unless_ignored(SIGHUP);
-    kbi_watch_unless_ignored(SIGQUIT);
+    kbi_watch_unless_ignored(SIGINT, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGHUP, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGQUIT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
 }
 
@@ -14951,8 +14348,7 @@ static void kbi_worker_end(kbi_worker* w) {
 }
 
 static void kbi_worker_kill(kbi_worker* w) {
-    if (!w->process) return;
-    if (!w->dead) kill(w->process, SIGKILL);
+    if (w->process && !w->dead) kill(w->process, SIGKILL);
     kbi_worker_end(w);
 }
 
@@ -15013,19 +14409,20 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
-    fcntl(to[1], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     memset(w, 0, sizeof *w);
     w->process = process;
     w->to = to[1];
     w->from = from[0];
     w->device = device;
     w->first = -1;
+    fcntl(w->to, F_SETFD, FD_CLOEXEC);
+    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
+    fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
-    kbi_words_put(&words, s->o);
-    if (!kbi_worker_tell(s, words.s, words.n)) close(w->to), w->to = -1; // it ends, instead of waiting for the rest
+    for (int i = 0; i < s->o->argc; i++) kbi_put(&words, s->o->argv[i], strlen(s->o->argv[i]) + 1);
+    if (!kbi_worker_tell(s, &words.n, sizeof words.n) || !kbi_worker_tell(s, words.s, words.n))
+        close(w->to), w->to = -1; // it ends, instead of waiting for the rest
     kbi_text_free(&words);
     return true;
 }
@@ -15048,103 +14445,112 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     s->has_truth = have == sizeof s->truth;
 }
 
-// --- what comes back ---
+// --- what happens to cases, in a worker or in this process ---
 
 // What the worker did until now was the current case's, unless it was the machine's.
 static void kbi_spend(kbi_group* g, int64_t now) {
-    if (g->current >= 0 && !g->machine) g->spent[g->current] += now - g->since;
+    if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
     g->since = now;
     g->machine = false;
 }
 
-static void kbi_receive_enter(void* to, int index) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    kbi_group* g = &s->group;
-    int64_t now = kbi_now();
-    kbi_spend(g, now);
-    g->current = index - g->first;
-    g->word.status = KB_OK;
-    g->idle = 0;
-    if (s->worker.first < 0) s->worker.first = index;
-    s->worker.mixed |= index != s->worker.first;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
+static void kbi_case_over(kbi_group* g, int i) {
+    g->of[i].wanted = false;
+    kbi_spend(g, kbi_now());
+    g->current = -1;
 }
 
-static void kbi_receive_beat(void* to, bool machine) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    if (s->group.current < 0) return;
-    if (machine != s->group.machine) kbi_spend(&s->group, kbi_now());
-    s->group.machine = machine;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
-}
-
-// Of it no more is kept than what is left when the process ends.
-static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
-    kbi_measured_clear(&s->group.word);
-    s->group.word.status = m->status;
-    s->group.word.flags = m->flags;
-    memcpy(s->group.word.message, m->message, sizeof m->message);
+static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* what, const char* advice) {
+    if (kbi_is(what, s->said)) return;
+    kbi_progress_clear(&s->progress);
+    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, of, what, advice);
+    snprintf(s->said, sizeof s->said, "%s", what);
 }
 
 // Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
 // alone in a fresh one.
-static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
-    kbi_again* again = &s->group.again[i];
+static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
     if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
-    if (!failed || !s->worker.mixed || again->due || again->done) return false;
-    again->due = true;
-    again->flags = m->flags;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
-            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-            break;
-        }
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+    if (!failed || !s->worker.mixed || w->retry) return false;
+    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
+            snprintf(w->failed, sizeof w->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+    kbi_case_over(&s->group, i);
+    w->wanted = true;
+    w->retry = KBI_RETRY_DUE;
     return true;
 }
 
-static void kbi_receive_result(void* to, int index, kbi_measured* m) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
-    kbi_again* again = &s->group.again[i];
-    if (kbi_again_due(s, i, m)) {
+static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
+    if (kbi_retry_due(s, i, m)) {
         kbi_measured_free(m);
         return;
     }
-    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0); // NULL: not measured
+    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (again->due && m->status == KB_OK)
+    if (w->retry == KBI_RETRY_DUE && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
                    "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                   again->failed);
-    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
-        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
-                   again->failed);
-    if (again->due) again->due = false, again->done = true;
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+                   w->failed);
+    if (w->retry) w->retry = KBI_RETRIED;
+    kbi_case_over(&s->group, i);
     s->done++;
 }
 
-static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
+static void kbi_receive_inside(kbi_supervisor* s, int i, const kbi_inside* in) {
     s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
-    if (!in->message[0] || kbi_is(in->message, s->said) || s->inside == KBI_WISH_STREAMS) return;
-    kbi_progress_clear(&s->progress);
-    kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
-    memcpy(s->said, in->message, sizeof s->said);
+    kbi_case_over(&s->group, i);
+    if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
 }
 
-// A case that ended its worker, or had to be ended with it. The word that it had by then stands: KB_ALLOC gives NULL
+static void kbi_happened(void* to, kbi_message_type type, int index, void* what) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    kbi_group* g = &s->group;
+    int i = index - g->first;
+    switch (type) {
+    case KBI_HELLO:
+        if (what != &s->machine) memcpy(&s->machine, what, sizeof s->machine);
+        s->known = true;
+        return;
+    case KBI_ENTER:
+        kbi_spend(g, kbi_now());
+        g->current = i;
+        g->failed.status = KB_OK;
+        g->idle = 0;
+        if (s->worker.first < 0) s->worker.first = index;
+        s->worker.mixed |= index != s->worker.first;
+        break;
+    case KBI_BEAT:
+        if (g->current < 0) return;
+        if ((index != 0) != g->machine) kbi_spend(g, kbi_now());
+        g->machine = index != 0;
+        break;
+    case KBI_TOLD: { // its arrays are in the other process
+        const kbi_measured* m = (const kbi_measured*)what;
+        kbi_measured_clear(&g->failed);
+        g->failed.status = m->status;
+        g->failed.flags = m->flags;
+        memcpy(g->failed.message, m->message, sizeof m->message);
+        return;
+    }
+    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
+    case KBI_FOUND: kbi_receive_inside(s, i, (const kbi_inside*)what); return;
+    case KBI_DONE:
+        if (!s->isolated && what)
+            kbi_warn_once(s, 0, "", (const char*)what,
+                          ". Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                          "a fresh one.");
+        return;
+    }
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
+}
+
+// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: KB_ALLOC gives NULL
 // behind it, which few functions look at.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
@@ -15152,64 +14558,48 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     kbi_measured_clear(&m);
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
-    if (i == s->group.current && s->group.word.status != KB_OK) m = s->group.word;
+    if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
     if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
-    if (s->group.inside) { // that is nothing against what was measured before
-        if (s->inside != KBI_WISH_STREAMS && kbi_again_due(s, i, &m)) return;
-        kbi_inside* without = kbi_inside_without(m.message);
-        if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
-            without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
-            snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
-        }
-        kbi_receive_inside(s, s->group.first + i, without);
-        KBENCH_FREE(without);
+    if (!s->group.inside) {
+        kbi_receive_result(s, i, &m);
         return;
     }
-    kbi_receive_result(s, s->group.first + i, &m);
+    // that is nothing against what was measured before
+    if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
+    kbi_inside* without = kbi_inside_without(m.message);
+    if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
+        without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
+        snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
+    }
+    kbi_receive_inside(s, i, without);
+    KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int signal) {
-    static const struct {
-        int number;
-        const char* name;
-    } names[] = { { SIGSEGV, "segmentation fault" },
-                  { SIGABRT, "abort" },
-                  { SIGBUS, "bus error" },
-                  { SIGILL, "illegal instruction" },
-                  { SIGFPE, "arithmetic exception" },
-                  { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" },
-                  { SIGTRAP, "trap" },
-                  { SIGSTOP, "stop" } };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (names[i].number == signal) return names[i].name;
-    return "signal";
-}
-
-static void kbi_say_death(const kbi_worker* w, char died[KBI_DIED_TEXT]) {
-    if (w->babble)
-        snprintf(died, KBI_DIED_TEXT, "what its process sent is no answer of a worker");
-    else if (WIFSIGNALED(w->status))
-        snprintf(died, KBI_DIED_TEXT, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
-    else
-        snprintf(died, KBI_DIED_TEXT, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
+static const char* kbi_signal_name(int number) {
+    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
 }
 
 // The worker is gone: whose fault that was, and how it went.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
+    kbi_worker* w = &s->worker;
     char died[KBI_DIED_TEXT];
     int i = g->current;
-    if (s->worker.babble) kbi_worker_kill(&s->worker);
-    kbi_worker_end(&s->worker);
+    if (w->babble) kbi_worker_kill(w);
+    kbi_worker_end(w);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
-        if (g->wanted[j]) i = j;
+        if (g->of[j].wanted) i = j;
     if (i < 0) return;
-    kbi_say_death(&s->worker, died);
+    if (w->babble)
+        snprintf(died, sizeof died, "what its process sent is no answer of a worker");
+    else if (WIFSIGNALED(w->status))
+        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+    else
+        snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
@@ -15217,63 +14607,41 @@ typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Whether a message of such a kind, size and index can come now.
+// Whether this is the head of a message of ours that can come now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
-    int i = m->index - s->group.first;
-    bool ours = i >= 0 && i < s->group.n && s->group.wanted && s->group.wanted[i];
-    if (m->magic != KBI_MAGIC) return false;
-    switch (m->type) {
-    case KBI_HELLO: return m->size == sizeof s->machine;
-    case KBI_TOLD: return ours && m->size == sizeof(kbi_measured) && i == s->group.current;
-    case KBI_ENTER: return m->size == 0 && ours;
-    case KBI_BEAT:
-    case KBI_DONE: return m->size == 0;
-    case KBI_RESULT:
-        return ours && !s->group.inside && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
-    case KBI_FOUND: return ours && s->group.inside && m->size >= sizeof(kbi_inside) && m->size <= KBI_MESSAGE_LIMIT;
-    default: return false;
-    }
+    static const size_t least[] = {
+        0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
+    };
+    KBI_STATIC_ASSERT(KBI_COUNT(least) == KBI_DONE + 1, "a size for each message");
+    const kbi_group* g = &s->group;
+    int i = m->index - g->first;
+    if (m->magic != KBI_MAGIC || m->type < KBI_HELLO || m->type > KBI_DONE) return false;
+    if (m->size < least[m->type] || m->size > (least[m->type] ? KBI_MESSAGE_LIMIT : 0)) return false;
+    if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
+    if (m->type == (g->inside ? KBI_RESULT : KBI_FOUND)) return false;
+    return i >= 0 && i < g->n && g->of && g->of[i].wanted;
 }
 
-static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, const char* body) {
-    switch (m->type) {
-    case KBI_HELLO: memcpy(&s->machine, body, sizeof s->machine), s->known = true; break;
-    case KBI_ENTER: kbi_receive_enter(s, m->index); break;
-    case KBI_BEAT: kbi_receive_beat(s, m->index != 0); break;
-    case KBI_TOLD: {
-        kbi_measured word;
-        memcpy(&word, body, sizeof word);
-        bool possible = word.status > KB_OK && word.status <= KB_SKIPPED && !word.message[sizeof word.message - 1];
-        if (possible) kbi_receive_word(s, &word);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
+// The arrays that lie behind a result move to memory of their own. false: there are not as many values.
+static bool kbi_measured_receive(kbi_measured* m, size_t size) {
+    const char* values = (const char*)(m + 1);
+    double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
+    size_t left = (size - sizeof *m) / sizeof(double);
+    for (int k = 0; k < 3; k++) {
+        size_t n = !*arrays[k] ? 0 : (size_t)(k ? m->rounds : m->n);
+        if (n > left) return false;
+        if (*arrays[k]) *arrays[k] = kbi_copy_reals(values, (int64_t)n);
+        values += sizeof(double) * n, left -= n;
     }
-    case KBI_DONE:
-        if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
-        return KBI_PUMP_DONE;
-    case KBI_FOUND: {
-        kbi_inside* in = (kbi_inside*)memcpy(kbi_grow(NULL, m->size), body, m->size); // where the pipe left it is odd
-        bool possible = kbi_inside_possible(in, m->size);
-        if (possible) kbi_receive_inside(s, m->index, in);
-        KBENCH_FREE(in);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    }
-    default: {
-        kbi_measured measured;
-        memcpy(&measured, body, sizeof measured);
-        if (!kbi_measured_possible(&measured, m->size - sizeof measured)) return KBI_PUMP_LOST;
-        kbi_measured_take(&measured, body + sizeof measured);
-        kbi_receive_result(s, m->index, &measured);
-    }
-    }
-    return KBI_PUMP_ON;
+    return !left;
 }
 
 // Takes what has come, which may end in the middle of a message, and handles those that are whole.
 static kbi_pump kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     char some[16384];
-    size_t at = 0;
     kbi_pump next = KBI_PUMP_ON;
+    size_t at = 0;
     ssize_t n = kbi_read_some(w->from, some, sizeof some);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return KBI_PUMP_ON;
     if (n <= 0) return KBI_PUMP_LOST;
@@ -15283,11 +14651,18 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
         memcpy(&m, w->inbox.s + at, sizeof m);
         if (!kbi_message_possible(s, &m)) return w->babble = true, KBI_PUMP_LOST;
         if (w->inbox.n - at - sizeof m < m.size) break;
-        next = kbi_handle_message(s, &m, w->inbox.s + at + sizeof m);
-        if (next == KBI_PUMP_LOST) w->babble = true;
+        void* body = kbi_grow(NULL, (size_t)m.size + 1); // where the pipe left it is not aligned
+        memcpy(body, w->inbox.s + at + sizeof m, m.size);
+        bool good = m.type == KBI_RESULT  ? kbi_measured_receive((kbi_measured*)body, m.size)
+                    : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
+                                          : true;
+        if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
+        KBENCH_FREE(body);
+        if (!good) return w->babble = true, KBI_PUMP_LOST;
+        if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
+        if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
         at += sizeof m + m.size;
     }
-    if (!w->process) return next; // ended, and its inbox with it
     memmove(w->inbox.s, w->inbox.s + at, w->inbox.n - at);
     w->inbox.n -= at;
     return next;
@@ -15317,13 +14692,13 @@ static void kbi_listen(kbi_supervisor* s) {
         // them: that is nobody's time, but has an end, too
         bool nobodys = g->current < 0 || g->machine;
         double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
+        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
         int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
-            if (g->wanted[i]) g->current = i;
+            if (g->of[i].wanted) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
         kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
                       stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
@@ -15343,8 +14718,32 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
 }
 
-static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
+// A group of which nothing is wanted yet. m: its first case's result; NULL: none is wanted.
+static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** inside) {
     kbi_group* g = &s->group;
+    memset(g, 0, sizeof *g);
+    g->first = first;
+    g->n = n;
+    g->m = m;
+    g->inside = inside;
+    g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
+    memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
+    g->since = kbi_now();
+    if (s->verdicts) g->verdicts = s->verdicts + first;
+}
+
+static void kbi_group_close(kbi_supervisor* s) {
+    KBENCH_FREE(s->group.of);
+    s->group.of = NULL;
+    s->group.inside = NULL;
+    s->group.verdicts = NULL;
+}
+
+// Asks the worker for all wanted cases of the group, or for one alone, and tells it what is known; in one process, does
+// that job here. false: the worker cannot be told.
+static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
+    kbi_group* g = &s->group;
+    size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
     kbi_job job;
     memset(&job, 0, sizeof job);
     job.first = g->first;
@@ -15363,37 +14762,43 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     g->current = -1;
     g->machine = false;
     g->since = s->tick = kbi_now();
-    for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    bool good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n) &&
-                kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
-                              sizeof(kbi_verdict) * (size_t)g->n);
-    KBENCH_FREE(none);
+    char* wanted = (char*)kbi_grow(NULL, n + 1);
+    for (int i = 0; i < g->n; i++) {
+        g->of[i].spent = 0; // what a worker that is no more spent is no fault of theirs
+        wanted[i] = alone < 0 ? g->of[i].wanted : i == alone;
+    }
+    bool good = true;
+    if (s->isolated) {
+        kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, told + 1);
+        memset(none, 0, told);
+        good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
+               kbi_worker_tell(s, g->verdicts ? g->verdicts : none, told);
+        KBENCH_FREE(none);
+    } else {
+        const kbi_sink sink = { kbi_happened, s };
+        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, NULL, s->backend, &s->machine, &sink);
+        kbi_before.known = false; // the user's own process may change between two groups
+    }
+    KBENCH_FREE(wanted);
     return good;
 }
 
-// Learns what machine this is: an empty job.
-static bool kbi_meet_once(kbi_supervisor* s, int device) {
+// Learns what machine this is, by a job without cases. The calibration's truth comes from a process of its own, before
+// the first one that measures. Without a GPU it ends as soon as it has found that.
+static bool kbi_meet(kbi_supervisor* s, int device) {
     s->known = false;
-    if (!s->isolated) {
-        if (!kbi_options_pin(s->o)) return false;
-        if (s->has_truth) kbi_truth_set(&s->truth);
-        s->recipe.device = device;
-        s->backend = kbi_backend_open(&s->recipe, &s->machine);
-        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine);
-        s->known = true;
-        return true;
-    }
-    if (!kbi_worker_start(s, device)) return false;
-    char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
-    memset(nothing, 0, (size_t)s->group.n + 1);
+    kbi_group_open(s, 0, 0, NULL, NULL);
+    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
+        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
+        kbi_ask_truth(s, device);
+    s->backend = NULL;
+    if (s->isolated && !kbi_worker_start(s, device)) return false;
+    kbi_pump next = kbi_job_send(s, device, -1) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     double limit = kbi_start_limit(s);
-    kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
+    while (s->isolated && next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         next = kbi_await(s);
-    KBENCH_FREE(nothing);
-    if (next == KBI_PUMP_DONE) return s->known;
+    kbi_group_close(s);
+    if (next == KBI_PUMP_DONE || !s->isolated) return s->known;
     bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
     kbi_worker_kill(&s->worker);
     if (kbi_desk.interrupted) return false;
@@ -15408,76 +14813,180 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     return false;
 }
 
-// The calibration's truth comes from a process of its own, before the first one that measures. Without a GPU it ends as
-// soon as it has found that.
-static bool kbi_meet(kbi_supervisor* s, int device) {
-    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
-        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
-        kbi_ask_truth(s, device);
-    return kbi_meet_once(s, device);
-}
-
+// Until every case of the group that is wanted has its result. A case that is to be measured again alone gets a worker
+// of its own.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    if (!s->isolated) {
-        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, NULL, kbi_receive_result, kbi_receive_inside, s };
-        kbi_recipe recipe = s->recipe;
-        char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        if (g->inside) kbi_recipe_inside(&recipe, s->inside);
-        kbi_run_cases(s->plan->cases, &recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
-        KBENCH_FREE(wanted);
-        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
-        if (left && !kbi_is(left, s->said)) {
-            kbi_progress_clear(&s->progress);
-            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
-                     "a fresh one.",
-                     s->plan->cases[g->first].name, left);
-            snprintf(s->said, sizeof s->said, "%s", left);
+    while (!kbi_desk.interrupted) {
+        int device = s->worker.device, alone = -1, left = 0;
+        for (int i = g->n - 1; i >= 0; i--) {
+            left += g->of[i].wanted;
+            if (g->of[i].wanted && g->of[i].retry == KBI_RETRY_DUE) alone = i;
         }
-        kbi_before.known = false; // the user's own process may change between two groups
-        for (int i = 0; i < g->n; i++)
-            if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
-        return;
-    }
-    char* wanted = (char*)kbi_grow(NULL, (size_t)g->n);
-    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_desk.interrupted) {
-        int device = s->worker.device, alone = -1;
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        for (int i = 0; i < g->n && alone < 0; i++)
-            if (g->wanted[i] && g->again[i].due) alone = i;
-        if (alone >= 0) {
-            memset(wanted, 0, (size_t)g->n);
-            wanted[alone] = 1;
-        }
+        if (!left) return;
         if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
-        if (!s->worker.process && !kbi_worker_start(s, device)) {
-            for (int i = 0; i < g->n; i++)
-                if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
-            break;
-        }
-        if (kbi_send_job(s, device, wanted))
-            kbi_listen(s);
-        else
+        bool started = !s->isolated || s->worker.process || kbi_worker_start(s, device);
+        if (started && !kbi_job_send(s, device, alone))
             kbi_worker_lost(s);
+        else if (started && s->isolated)
+            kbi_listen(s);
+        if (started && s->isolated) continue;
+        for (int i = 0; i < g->n; i++)
+            if (g->of[i].wanted)
+                kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
+                              started ? "another case lost the device before this one"
+                                      : "not run: its process could not be started");
     }
-    KBENCH_FREE(wanted);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- shown ---
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes: starting one is shared by so many
 
-static void kbi_count(kbi_supervisor* s, const kb_result* r) {
-    if (r->status == KB_OK)
-        s->ok++;
-    else if (r->status == KB_FAILED)
-        s->failed++;
-    else
-        s->skipped++;
+// Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
+typedef struct kbi_batch {
+    int first, n, processes;
+    int64_t began;
+    kbi_measured* m;     // of process p's case i: [p * n + i]; without samples: not measured
+    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
+    double* share;       // [i]: the least max_time that --budget left it in a process
+    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
+    kb_result* results;  // [row]
+    int n_rows;
+    kbi_rivals* groups; // of rows
+    int n_groups;
+} kbi_batch;
+
+// Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
+// process of its own; where there is but one, when all has been measured.
+static int kbi_batch_end(const kbi_supervisor* s, int first) {
+    const kbi_plan* plan = s->plan;
+    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
+    if (s->inside && !s->isolated) most = plan->n;
+    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
+        end = kbi_group_end(plan, end);
+    return end;
 }
+
+static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
+
+// --- inspected: the CUDA calls of each case's block, before it is measured ---
+
+static const double kbi_inspect_seconds =
+    10; // of inspections in a row, before their process ends and another measures
+
+// Inspects at least the cases before `end`, and so many more that a process is not started for each group. The process
+// is the worker meanwhile. Where there is no CUPTI the first answer is everybody's.
+static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
+    if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
+    if (s->inspected >= end) return;
+    const kbi_plan* plan = s->plan;
+    const kbi_worker measures = s->worker;
+    const unsigned inside = s->inside;
+    const int64_t began = kbi_now();
+    double most = kbi_inspect_seconds;
+    bool able = true;
+    if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    memset(&s->worker, 0, sizeof s->worker);
+    s->worker.device = measures.device;
+    s->inside = KBI_WISH_STREAMS;
+    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_desk.interrupted; at = next) {
+        int n = kbi_group_end(plan, at) - at;
+        next = at + n;
+        if (at >= end && kbi_seconds_since(began) > most) break;
+        s->inspected = next;
+        for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
+        if (kbi_recalled(s->planned, plan, at)) continue;
+        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_group_open(s, at, n, NULL, found);
+        for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
+        kbi_measure_group(s);
+        kbi_group_close(s);
+        for (int i = 0; i < n; i++) {
+            if (found[i]) s->verdicts[at + i] = found[i]->verdict;
+            able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
+            KBENCH_FREE(found[i]);
+        }
+        KBENCH_FREE(found);
+    }
+    for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!able) s->inspected = plan->n;
+    kbi_worker_kill(&s->worker);
+    s->worker = measures;
+    s->inside = inside;
+}
+
+// --- measured ---
+
+// Whether --budget leaves a group no time, or left its first process none; if there is some, how much.
+static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
+    kbi_budget* left = &s->budget;
+    double* share = b->share + (first - b->first);
+    if (!left->until) return false;
+    bool none = here && (kbi_budget_over(left, s->process, b->processes, b->began, kbi_now()) || share[0] < 0);
+    if (!none) s->recipe.max_time = kbi_budget_share(left, s->o, kbi_now());
+    kbi_budget_add(left, s->o, here, -1);
+    for (int i = first; none && s->process == 0 && i < end; i++) {
+        share[i - first] = -1;
+        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(left, s->plan->cases[i].name);
+    }
+    return none;
+}
+
+// All groups by one process, which is a fresh one where there are several.
+static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
+    int end = b->first + b->n;
+    s->done = b->first;
+    s->progress.process = s->process;
+    s->progress.processes = b->processes;
+    for (int first = b->first, next; first < end && !kbi_desk.interrupted; first = next) {
+        int here = 0, at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+        if (kbi_batch_no_time(s, b, first, next, here)) continue;
+        kbi_group_open(s, first, next - first, b->m + (s->process * b->n + at), NULL);
+        s->absent += s->process ? 0 : next - first - here;
+        for (int i = 0; i < next - first; i++) {
+            s->group.of[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
+            b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
+            s->done += !s->group.of[i].wanted;
+        }
+        for (int i = 0; i < next - first && s->verdicts; i++) // the inspection had to be ended, and so would this
+            if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
+                kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
+        int64_t began = kbi_now();
+        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
+        kbi_measure_group(s);
+        if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
+        kbi_group_close(s);
+    }
+    for (int i = 0; i < b->n; i++) {
+        const kbi_measured* m = &b->m[s->process * b->n + i];
+        b->over[i] |= m->samples && m->status != KB_OK;
+    }
+    if (b->processes > 1) kbi_worker_kill(&s->worker);
+}
+
+// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
+static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
+    bool late = s->budget.until && kbi_now() > s->budget.until;
+    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    kbi_worker_kill(&s->worker);
+    for (int first = b->first, next; first < b->first + b->n && !kbi_desk.interrupted; first = next) {
+        int at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        kbi_group_open(s, first, next - first, NULL, b->inside + at);
+        for (int i = 0; i < next - first; i++) s->group.of[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        kbi_measure_group(s);
+        kbi_group_close(s);
+    }
+    kbi_worker_kill(&s->worker);
+}
+
+// --- judged, recorded ---
 
 // How many cases of the plan, all shards together, have the operation and direction of this one.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
@@ -15487,6 +14996,76 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
              (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
     return n;
 }
+
+// Judges the cases that were measured: each process's samples, then all processes of a case, what instruments found in
+// it, and the cases of a group against each other. Each gets its record.
+static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
+    const int n = b->n, processes = b->processes;
+    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
+    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
+    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
+    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    for (int i = 0; i < n; i++) {
+        double values[KBI_PROCESSES], sum = 0;
+        int count = 0;
+        for (int p = 0; p < processes; p++) {
+            const kbi_measured* m = &b->m[p * n + i];
+            kb_result* r = &all[i * processes + p];
+            values[p] = (double)NAN;
+            if (!m->samples) continue;
+            kbi_judge(r, m, &s->machine);
+            each[i * processes + p] = r;
+            values[p] = log(r->time_ms);
+            sum += values[p], count++;
+        }
+        stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
+        if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
+        kbi_pool_add(&s->pools.times, processes, values, exp(sum / count));
+        s->fewer += count < processes;
+    }
+    kbi_pool_settle(&s->pools.times, kbi_beside);
+    for (int i = 0, pooled = 0; i < n; i++) {
+        if (stands[i] < 0) continue;
+        const kbi_case* c = &s->plan->cases[b->first + i];
+        const kbi_measured* m = &b->m[stands[i] * n + i];
+        kb_result* r = &b->results[b->n_rows];
+        *r = all[i * processes + stands[i]];
+        if (processes > 1 && r->status == KB_OK)
+            kbi_judge_merge(r, each + i * processes, processes, m, &s->pools.times.spread[pooled++]);
+        else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
+            kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
+        kbi_record_case(r, c, m, &s->machine);
+        kbi_record_session(r, &s->session);
+        r->planned = kbi_planned(s->plan, c);
+        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
+            if (k->amend && k->on) k->amend(r, b->first + i);
+        if (b->inside[i] && r->status == KB_OK) kbi_record_inside(r, b->inside[i], &s->machine);
+        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
+        rows[b->n_rows++] = i;
+    }
+    for (int i = 0; i < n * processes; i++)
+        if (each[i] && i % processes != stands[i / processes]) kb_result_free(each[i]);
+    for (int row = 0, end; row < b->n_rows; row = end) {
+        int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
+        for (end = row; end < b->n_rows && rows[end] < stop;) end++;
+        kbi_rivals* c = &b->groups[b->n_groups++];
+        kbi_rivals_open(c, b->results + row, end - row, processes);
+        for (int k = 0; k < c->n * processes; k++) {
+            const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
+            c->m[k] = m->samples ? m : NULL;
+        }
+        kbi_rivals_pool(c, &s->pools);
+    }
+    kbi_pool_settle(&s->pools.ratios, 0);
+    kbi_pool_settle(&s->pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
+    KBENCH_FREE(rows);
+    KBENCH_FREE(stands);
+    KBENCH_FREE(each);
+    KBENCH_FREE(all);
+}
+
+// --- stored, shown ---
 
 // Prints what is held back, and gives it back.
 static void kbi_show_held(kbi_supervisor* s) {
@@ -15511,6 +15090,52 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
     if (!s->table.how.sort || s->collect) kbi_show_held(s);
 }
 
+static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
+    kbi_progress_clear(&s->progress);
+    for (const kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) {
+        kbi_store_add(&s->store, c->results, c->n, true);
+        kbi_outputs_keep(&s->outputs, c->results, c->n);
+        for (const kb_result* r = c->results; r < c->results + c->n; r++) {
+            int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
+            ++*count;
+            if (s->collect) s->collect(s->collect_to, r);
+        }
+        kbi_show_results(s, c->results, c->n);
+    }
+}
+
+// A batch on its way, a stage after the other.
+static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
+    kbi_batch b;
+    size_t cases = (size_t)n, processes = (size_t)s->o->procs;
+    memset(&b, 0, sizeof b);
+    b.first = first;
+    b.n = n;
+    b.processes = (int)processes;
+    b.began = kbi_now();
+    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
+    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
+    b.share = (double*)kbi_zeros(cases, sizeof(double));
+    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
+    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
+    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
+    kbi_inspect_to(s, first, first + n);
+    for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
+    s->process = 0;
+    kbi_batch_inside(s, &b);
+    kbi_batch_judge(s, &b);
+    kbi_batch_output(s, &b);
+    for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
+    KBENCH_FREE(b.groups);
+    KBENCH_FREE(b.results);
+    KBENCH_FREE(b.inside);
+    KBENCH_FREE(b.share);
+    KBENCH_FREE(b.over);
+    KBENCH_FREE(b.m);
+}
+
 static void kbi_show_machine(kbi_supervisor* s) {
     kb_result facts;
     kbi_result_clear(&facts);
@@ -15521,351 +15146,13 @@ static void kbi_show_machine(kbi_supervisor* s) {
     kb_result_free(&facts);
 }
 
-// --- measured ---
-
-enum { KBI_LAP_CASES = 16 }; // at least, of several processes: starting one is shared by so many
-
-// Consecutive groups of the plan: n cases. What is known of process p's case i stands at [p * n + i].
-typedef struct kbi_lap {
-    int first, n, processes;
-    kbi_measured* m;    // without samples: not measured
-    kb_result* results; // of what was measured, by itself
-    double* share;      // [i]: the least max_time that --budget left it in a process
-    int64_t began;
-    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
-    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
-} kbi_lap;
-
-// Where a lap begins, and where the next does: after every group where there is one process. Who looks inside does so
-// in a process of its own; where there is but one, when all has been measured.
-static int kbi_lap_end(const kbi_supervisor* s, int first) {
-    const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
-        end = kbi_group_end(plan, end);
-    return end;
-}
-
-// Makes a group of the lap the one that the worker is asked for; nobody is asked for anything yet.
-static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    kbi_group* g = &s->group;
-    size_t at = (size_t)(s->process * lap->n + first - lap->first), count = (size_t)n;
-    memset(g, 0, sizeof *g);
-    g->first = first;
-    g->n = n;
-    g->m = lap->m ? lap->m + at : NULL; // NULL: nothing is measured
-    g->wanted = (char*)kbi_grow(NULL, count);
-    memset(g->wanted, 0, count);
-    g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
-    memset(g->spent, 0, sizeof(int64_t) * count);
-    g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
-    memset(g->again, 0, sizeof(kbi_again) * count);
-    if (s->verdicts) g->verdicts = s->verdicts + first;
-}
-
-static void kbi_lap_group_close(kbi_supervisor* s) {
-    kbi_group* g = &s->group;
-    KBENCH_FREE(g->again);
-    KBENCH_FREE(g->spent);
-    KBENCH_FREE(g->wanted);
-    g->wanted = NULL; // nobody is asked for anything until the next group
-    g->inside = NULL;
-    g->verdicts = NULL;
-}
-
-static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    int here = 0;
-    kbi_lap_group_open(s, lap, first, n);
-    for (int i = 0; i < n; i++) {
-        bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
-        s->group.wanted[i] = runs && !lap->over[first - lap->first + i];
-        here += runs;
-        lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
-        s->absent += !runs && s->process == 0;
-        s->done += !s->group.wanted[i];
-    }
-    s->group.since = kbi_now();
-    for (int i = 0; i < n && s->verdicts; i++) // the inspection had to be ended, and so would this
-        if (s->group.wanted[i] && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
-            kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
-    int64_t began = kbi_now();
-    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
-    kbi_measure_group(s);
-    if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
-    kbi_lap_group_close(s);
-}
-
-// Whether a group has no time, or its first process had none; if it has, how much.
-static bool kbi_lap_no_time(kbi_supervisor* s, const kbi_lap* lap, int first, int end) {
-    kbi_budget* b = &s->budget;
-    int here = 0, at = first - lap->first;
-    if (!b->until) return false;
-    for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
-    bool none = here && (kbi_budget_over(b, s->process, lap->processes, lap->began, kbi_now()) || lap->share[at] < 0);
-    if (!none) s->recipe.max_time = kbi_budget_share(b, s->o, kbi_now());
-    kbi_budget_add(b, s->o, here, -1);
-    for (int i = first; none && s->process == 0 && i < end; i++) {
-        lap->share[i - lap->first] = -1;
-        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(b, s->plan->cases[i].name);
-    }
-    return none;
-}
-
-// All groups by one process, which is a fresh one where there are several.
-static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
-    int end = lap->first + lap->n;
-    s->done = lap->first;
-    s->progress.process = s->process;
-    s->progress.processes = lap->processes;
-    for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        if (!kbi_lap_no_time(s, lap, first, next)) kbi_lap_group(s, lap, first, next - first);
-    }
-    for (int i = 0; i < lap->n; i++) {
-        int at = s->process * lap->n + i;
-        kb_result* r = &lap->results[at];
-        if (!lap->m[at].samples) continue;
-        kbi_judge(r, &lap->m[at], &s->machine);
-        kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
-        kbi_record_session(r, &s->session);
-        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
-            if (k->amend && k->on) k->amend(r, lap->first + i);
-        lap->over[i] |= r->status != KB_OK;
-    }
-    if (lap->processes > 1) kbi_worker_kill(&s->worker);
-}
-
-// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
-static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
-    bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
-    kbi_worker_kill(&s->worker);
-    for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        kbi_lap_group_open(s, lap, first, next - first);
-        s->group.inside = lap->inside + (first - lap->first);
-        for (int i = 0; i < next - first; i++)
-            s->group.wanted[i] = lap->m[first - lap->first + i].samples && !lap->over[first - lap->first + i];
-        kbi_measure_group(s);
-        kbi_lap_group_close(s);
-    }
-    kbi_worker_kill(&s->worker);
-}
-
-// --- inspected: the CUDA calls of each case's block, before it is measured ---
-
-static const double kbi_inspect_seconds =
-    10; // of inspections in a row, before their process ends and another measures
-
-static bool kbi_inspects(const kbi_supervisor* s) {
-    return KBI_CUDA && s->isolated && s->machine.gpu_present && s->recipe.audit && !s->machine.tool[0];
-}
-
-// A group's cases by the inspecting process, which is the worker meanwhile. false: it cannot inspect.
-static bool kbi_inspect_group(kbi_supervisor* s, int first, int n) {
-    kbi_inside** found = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * (size_t)n);
-    bool able = true;
-    kbi_lap one;
-    memset(&one, 0, sizeof one);
-    memset(found, 0, sizeof(kbi_inside*) * (size_t)n);
-    one.first = first, one.n = n;
-    kbi_lap_group_open(s, &one, first, n);
-    s->group.inside = found;
-    for (int i = 0; i < n; i++) s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
-    kbi_measure_group(s);
-    kbi_lap_group_close(s);
-    for (int i = 0; i < n; i++) {
-        kbi_verdict* v = &s->verdicts[first + i];
-        if (!found[i]) continue;
-        *v = found[i]->verdict;
-        able &= v->known || !v->note[0];
-        KBENCH_FREE(found[i]);
-    }
-    KBENCH_FREE(found);
-    return able;
-}
-
-// Inspects at least the cases before `end`, and so many more that a process is not started for each group. Where there
-// is no CUPTI the first answer is everybody's.
-static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
-    int64_t began = kbi_now();
-    double most = kbi_inspect_seconds, left = (double)(s->budget.until - began) * 1e-9;
-    if (s->budget.until) most = KBI_MIN(most, left / 10);
-    kbi_worker measures = s->worker;
-    unsigned inside = s->inside;
-    bool able = true;
-    if (!kbi_inspects(s) || s->inspected >= end) return;
-    if (!s->verdicts) {
-        s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
-    }
-    memset(&s->worker, 0, sizeof s->worker);
-    s->worker.device = measures.device;
-    s->inside = KBI_WISH_STREAMS;
-    for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
-        next = kbi_group_end(s->plan, at);
-        if (at >= end && kbi_seconds_since(began) > most) break;
-        if (!kbi_recalled(s->planned, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
-        s->inspected = next;
-    }
-    for (int i = s->inspected; i < s->plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
-    if (!able) s->inspected = s->plan->n;
-    kbi_worker_kill(&s->worker);
-    s->worker = measures;
-    s->inside = inside;
-}
-
-// --- judged: what the processes found of a case becomes one record of it ---
-
-// The records of a case by process; the answer is how many there are.
-static int kbi_lap_each(const kbi_lap* lap, int i, kb_result* each[KBI_PROCESSES]) {
-    int n = 0;
-    for (int p = 0; p < lap->processes; p++) {
-        int at = p * lap->n + i;
-        each[p] = lap->m[at].samples ? &lap->results[at] : NULL;
-        n += each[p] != NULL;
-    }
-    return n;
-}
-
-// Which process's record stands for each case, -1: none; and the processes' times put together.
-static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
-    kb_result* each[KBI_PROCESSES];
-    for (int i = 0; i < lap->n; i++) {
-        double values[KBI_PROCESSES], sum = 0;
-        int n = kbi_lap_each(lap, i, each);
-        stands[i] = n ? kbi_judge_stands(each, lap->processes) : -1;
-        if (lap->processes == 1 || stands[i] < 0 || each[stands[i]]->status != KB_OK) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            values[p] = each[p] ? log(each[p]->time_ms) : (double)NAN;
-            sum += each[p] ? values[p] : 0;
-        }
-        kbi_pool_add(&s->pools.times, lap->processes, values, exp(sum / n));
-        s->fewer += n < lap->processes;
-    }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
-}
-
-static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* seen, kb_result* r) {
-    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(seen)), seen);
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->judge && i->on) i->judge(r, in, &s->machine);
-    kbi_record_inside(r, in);
-}
-
-// The cases' own records; those of single processes go.
-static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results) {
-    kb_result* each[KBI_PROCESSES];
-    int row = 0;
-    for (int i = 0; i < lap->n; i++) {
-        kbi_lap_each(lap, i, each);
-        if (stands[i] >= 0) {
-            results[i] = *each[stands[i]];
-            if (lap->processes > 1 && results[i].status == KB_OK) {
-                kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
-                kbi_judge_fitted(&results[i], &lap->m[stands[i] * lap->n + i]);
-            } else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
-                kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
-            if (lap->inside[i]) kbi_lap_looked(s, lap->inside[i], &results[i]);
-        }
-        if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
-        for (int p = 0; p < lap->processes; p++)
-            if (each[p] && p != stands[i]) kb_result_free(each[p]);
-    }
-}
-
-// The cases of a group that have a record. Their results move to the begin of the group's.
-static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results, int first,
-                           int n, kbi_rivals* c) {
-    size_t cells = (size_t)n * (size_t)lap->processes;
-    memset(c, 0, sizeof *c);
-    c->processes = lap->processes;
-    c->results = results + first;
-    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * cells);
-    c->pairs = (kbi_pair*)kbi_grow(NULL, sizeof(kbi_pair) * 2 * (size_t)n);
-    for (int i = 0; i < n; i++) c->n += stands[first + i] >= 0;
-    for (int i = 0, k = 0; i < n; i++) {
-        if (stands[first + i] < 0) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            int at = p * lap->n + first + i;
-            c->m[p * c->n + k] = lap->m[at].samples ? &lap->m[at] : NULL;
-        }
-        c->results[k] = c->results[i];
-        c->results[k++].planned = kbi_planned(s->plan, &s->plan->cases[lap->first + first + i]);
-    }
-    kbi_rivals_open(c, &s->pools);
-}
-
-static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
-    kbi_judge_group(c);
-    kbi_record_contest(c->results, c->n, c->end);
-    kbi_store_add(&s->store, c->results, c->n, true);
-    for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
-    kbi_outputs_keep(&s->outputs, c->results, c->n);
-    for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
-    kbi_show_results(s, c->results, c->n);
-    KBENCH_FREE(c->m);
-    KBENCH_FREE(c->pairs);
-}
-
-static void kbi_lap_over(kbi_supervisor* s, const kbi_lap* lap) {
-    size_t n = (size_t)lap->n;
-    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * n);
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * n);
-    kbi_rivals* groups = (kbi_rivals*)kbi_grow(NULL, sizeof(kbi_rivals) * n);
-    int count = 0;
-    kbi_lap_stands(s, lap, stands);
-    kbi_lap_results(s, lap, stands, results);
-    for (int first = 0, next; first < lap->n; first = next) {
-        next = kbi_group_end(s->plan, lap->first + first) - lap->first;
-        kbi_lap_rivals(s, lap, stands, results, first, next - first, &groups[count++]);
-    }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    kbi_progress_clear(&s->progress);
-    for (int i = 0; i < count; i++) kbi_lap_group_over(s, &groups[i]);
-    KBENCH_FREE(groups);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(results);
-}
-
-static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
-    kbi_lap lap;
-    size_t cases = (size_t)n, cells;
-    memset(&lap, 0, sizeof lap);
-    lap.first = first;
-    lap.n = n;
-    lap.processes = (int)s->o->procs;
-    cells = cases * (size_t)lap.processes;
-    lap.m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * cells);
-    lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
-    lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
-    lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
-    lap.began = kbi_now();
-    for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
-    memset(lap.m, 0, sizeof(kbi_measured) * cells);
-    lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
-    memset(lap.over, 0, sizeof(bool) * cases);
-    memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
-    kbi_inspect_to(s, first, first + n);
-    for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
-    s->process = 0;
-    kbi_lap_inside(s, &lap);
-    kbi_lap_over(s, &lap);
-    for (size_t i = 0; i < cells; i++) kbi_measured_free(&lap.m[i]);
-    for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
-    KBENCH_FREE(lap.inside);
-    KBENCH_FREE(lap.share);
-    KBENCH_FREE(lap.over);
-    KBENCH_FREE(lap.results);
-    KBENCH_FREE(lap.m);
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
 ---------------------------------------------------------------------------------------------------------------*/
+
+static const char* kbi_no_gpu(const kbi_supervisor* s) {
+    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
+}
 
 // Asks for the records that stand for cases on this device; false after an error message.
 static bool kbi_recall_here(kbi_supervisor* s) {
@@ -15898,30 +15185,21 @@ static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// The first line of a run that takes a minute or more, or whose options kb_default chose.
-static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
-    char text[40];
-    if (s->collect || !cases || (!s->o->usual && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
-    kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
-             s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
-             s->o->usual ? "; --all runs everything" : "");
-}
-
 // All groups on one device; 0, or the exit code of a device that is not there.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
-    s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_OWN;
+    const bool gpu = s->machine.gpu_present != 0;
+    bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
                      option->name);
-    if (required && !s->machine.gpu_present) {
-        kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
+    if (required && !gpu) {
+        kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
     if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
@@ -15938,11 +15216,14 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         cases += here;
         kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
-    if (s->budget.until) {
-        allowed = (double)(s->budget.until - kbi_now()) * 1e-9 / devices;
-        allowed = KBI_MAX(allowed, 0.0);
+    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
+    // the first line of a run that takes a minute or more, or whose options kb_default chose
+    if (!s->collect && cases && (s->o->usual || (allowed >= 60 && !s->o->on[KBI_OPTION_no_progress]))) {
+        char text[40];
+        kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
+                 gpu ? s->machine.gpu : "", kbi_show_span(allowed, text),
+                 s->o->usual ? "; --all runs everything" : "");
     }
-    kbi_say_begin(s, cases, allowed);
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
@@ -15951,8 +15232,8 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
             kbi_show_recalled(s, first, end);
             continue;
         }
-        end = kbi_lap_end(s, first);
-        kbi_one_lap(s, first, end - first);
+        end = kbi_batch_end(s, first);
+        kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
@@ -15969,15 +15250,12 @@ static void kbi_say_end(kbi_supervisor* s) {
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
     kbi_budget_say(&s->budget, s->o);
-    if (s->fewer && !kbi_desk.interrupted)
-        kbi_warn("--budget: %d case%s measured in fewer than %lld processes", s->fewer,
-                 s->fewer == 1 ? " was" : "s were", (long long)s->o->procs);
-    if (kbi_desk.interrupted && s->o->procs == 1)
-        kbi_warn("interrupted: cases that were not finished have no record");
-    else if (kbi_desk.interrupted)
-        kbi_warn(
-            "interrupted: cases that fewer than 2 processes finished have no record; %d have one of fewer than %lld",
-            s->fewer, (long long)s->o->procs);
+    if (s->fewer)
+        kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
+                 (long long)s->o->procs);
+    if (kbi_desk.interrupted)
+        kbi_warn("interrupted: cases that were not finished%s have no record",
+                 s->o->procs > 1 ? " by 2 processes" : "");
 }
 
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
@@ -15996,49 +15274,42 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_OWN;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
-            kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
-                                                  : m->why[0]
-                                                      ? m->why
-                                                      : "no GPU: this program was built without CUDA; use nvcc");
+            kbi_error("nothing was measured: %s",
+                      cpu ? "what was selected needs a GPU, and --device cpu uses none" : kbi_no_gpu(s));
         return KBI_EXIT_NO_GPU;
     }
     if (s->absent && !s->skipped) {
         kbi_error(
             "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
             "shows what there is, --device cpu runs what is for the CPU",
-            m->sm / 10, m->sm % 10);
+            s->machine.sm / 10, s->machine.sm % 10);
         return KBI_EXIT_NO_GPU;
     }
     if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
     return KBI_EXIT_FINE;
 }
 
-static void kbi_watch_signals(const kbi_supervisor* s) {
-    kbi_desk.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
-    kbi_watch_ends();
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
+// The state of a run that the command line asks for, of which nothing is opened yet.
+static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan) {
+    memset(s, 0, sizeof *s);
+    s->o = o;
+    s->plan = plan;
+    kbi_recipe_of(&s->recipe, o);
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
 }
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
     bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
+    kbi_supervisor_init(s, o, plan);
     s->collect = collect;
     s->collect_to = to;
     s->inside = kbi_wishes(false);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
@@ -16053,7 +15324,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_watch_signals(s);
+    kbi_desk.one_process = !s->isolated;
+    if (!s->isolated) kbi_watch_stops();
+    kbi_watch_ends();
+    if (s->isolated) kbi_watch_unless_ignored(SIGTSTP, kbi_suspend);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
@@ -16084,77 +15360,11 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     return code;
 }
 
-// --- what the kernel says of the processor, below /sys/devices/system/cpu ---
-
-// Cores: of each the first of its hardware threads is counted, and what is offline has no topology.
-static void kbi_host_cores(const char* root, int most, int* cores, int* threads) {
-    char path[512], line[256];
-    *cores = *threads = 0;
-    for (int i = 0; i < most; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu%d/topology/thread_siblings_list", root, i);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        *cores += strtol(line, NULL, 10) == i;
-        ++*threads;
-    }
-}
-
-// "L1d 32K, L2 1024K, L3 36608K": of the first processor, what data goes through; empty where nothing is known.
-static void kbi_host_caches(const char* root, kbi_text* out) {
-    char path[512], level[8], type[32], size[32];
-    for (int i = 0; i < 16; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/level", root, i);
-        if (!kbi_first_line(path, level, (int)sizeof level)) break;
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/type", root, i);
-        bool known = kbi_first_line(path, type, (int)sizeof type);
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/size", root, i);
-        if (!known || kbi_is(type, "Instruction") || !kbi_first_line(path, size, (int)sizeof size)) continue;
-        kbi_putf(out, "%sL%s%s %s", out->n ? ", " : "", level, kbi_is(type, "Data") ? "d" : "", size);
-    }
-}
+// --- --env ---
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
     char number[40];
     kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
-}
-
-static void kbi_env_host(const kbi_machine* m) {
-    const char* root = kbi_cpu_root;
-    double mhz = kbi_cpu_mhz(root, kbi_cpu_now());
-    int cores, threads;
-    kbi_text caches = KBI_BLANK;
-    kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
-    kbi_host_caches(root, &caches);
-    if (cores)
-        kbi_print_line(stdout, "  %-34s %d, with %d hardware threads", "cores", cores, threads);
-    else
-        kbi_print_line(stdout, "  %-34s not known; %ld hardware threads", "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    kbi_print_line(stdout, "  %-34s %s", "caches", caches.n ? caches.s : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "frequency governor",
-                   m->governor[0] ? m->governor : "not known: cpufreq tells of none");
-    if (!KBI_FIBERS)
-        kbi_print_line(stdout, "  %-34s %s", "interleaved rounds", "off: no fibers for this C library and processor");
-    kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
-    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
-    kbi_text_free(&caches);
-}
-
-// The compiler by name: __VERSION__ alone is a number with gcc.
-static void kbi_env_compiler(void) {
-    printf("  %-34s ", "compiler");
-#if defined(__clang__)
-    printf("clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
-#else
-    printf("gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
-#endif
-#ifdef __CUDACC_VER_MAJOR__
-    printf(" behind nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
-#endif
-#ifdef __cplusplus
-    printf(", C++ %ld\n", (long)__cplusplus);
-#else
-    printf(", C %ld\n", (long)__STDC_VERSION__);
-#endif
 }
 
 // What was measured, with the time that it took; nothing of what cannot be.
@@ -16174,37 +15384,45 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// --env: what is known of the machine, and what the times are corrected by.
+// What is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    static const char* const modes[] = { "cold", "hot" };
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    const kbi_machine* m = &s->machine;
+    char name[64], gpu[160];
+    kbi_supervisor_init(s, o, plan);
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
-    signal(SIGPIPE, SIG_IGN);
     s->worker.device = (int)o->gpu;
     if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
-    kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
-    kbi_env_host(&s->machine);
-    kbi_env_compiler();
-    kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
+    snprintf(gpu, sizeof gpu, "%d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", m->multiprocessors,
+             (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+             m->clocks_locked == 1 ? "locked" : "not locked");
+    const struct {
+        const char *name, *text;
+    } texts[] = { { "host", s->session.host },
+                  { "operating system", s->session.kernel_version },
+                  { "measured on processors", m->cpus[0] ? m->cpus : "not known" },
+                  { "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none" },
+                  { "interleaved rounds", KBI_FIBERS ? "" : "off: no fibers for this C library and processor" },
+                  { "boost", m->boost < 0 ? "not known"
+                             : m->boost   ? "on"
+                                          : "off" },
+                  { "build", s->session.build },
+                  { "GPU", m->gpu_present ? gpu : "" } };
+    for (int i = 0; i < KBI_COUNT(texts); i++)
+        if (texts[i].text[0]) kbi_print_line(stdout, "  %-34s %s", texts[i].name, texts[i].text);
     for (int i = 0; i < s->session.facts.n; i++)
         kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
+    double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
+    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
-    kbi_env_roofs(&s->machine.core, ", one core");
-    if (!s->machine.gpu_present) return KBI_EXIT_FINE;
-    const kbi_machine* m = &s->machine;
-    kbi_print_line(stdout, "  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", "GPU", m->multiprocessors,
-                   (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-                   m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_env_roofs(&m->core, ", one core");
+    KBENCH_FREE(s->session.command);
+    if (!m->gpu_present) return KBI_EXIT_FINE;
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     if (m->counted_why[0])
@@ -16213,17 +15431,15 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int mode = 0; mode < 2; mode++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s: empty kernel reads", modes[mode]);
-        kbi_env_line(name, m->floor[mode], "ns");
-        kbi_env_line("    taken off", m->bias[mode], "ns");
+    for (int hot = 0; hot < 2; hot++) {
+        snprintf(name, sizeof name, "%s: empty kernel reads", hot ? "hot" : "cold");
+        kbi_env_line(name, m->floor[hot], "ns");
+        kbi_env_line("    taken off", m->bias[hot], "ns");
     }
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
     kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
-    KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
 
@@ -16492,9 +15708,9 @@ static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
 }
 
-static void kbi_found_enter(void* to, int index) { (void)to, (void)index; }
-static void kbi_found_beat(void* to, bool machine) { (void)to, (void)machine; }
-static void kbi_found_result(void* to, int index, kbi_measured* m) { ((kbi_measured*)to)[index] = *m; }
+static void kbi_found_tell(void* to, kbi_message_type type, int index, void* what) {
+    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)what;
+}
 
 static void kbi_found_lost(kbi_measured* m) {
     kbi_measured_clear(m);
@@ -16504,19 +15720,11 @@ static void kbi_found_lost(kbi_measured* m) {
 }
 
 static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
-    kbi_pools pools;
     kbi_rivals c;
-    memset(&pools, 0, sizeof pools);
-    memset(&c, 0, sizeof c);
-    c.results = results;
-    c.n = n;
-    c.processes = 1;
-    c.m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n);
+    kbi_rivals_open(&c, results, n, 1);
     for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
-    kbi_rivals_open(&c, &pools);
-    kbi_judge_group(&c);
-    kbi_record_contest(results, n, c.end);
-    KBENCH_FREE(c.m);
+    kbi_rivals_pool(&c, NULL);
+    kbi_judge_group(&c, NULL);
 }
 
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
@@ -16528,7 +15736,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, NULL, kbi_found_result, NULL, found };
+    const kbi_sink sink = { kbi_found_tell, found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;
@@ -16778,309 +15986,246 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
 // kbi_fma holds these lines 16 times
-#define KBI_PTX_FMA                                                                                                 \
-    "fma.rn.f32 %f116, %f116, %f1, %f51; fma.rn.f32 %f115, %f115, %f1, %f51; fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
-    "fma.rn.f32 %f113, %f113, %f1, %f51; fma.rn.f32 %f112, %f112, %f1, %f51; fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
-    "fma.rn.f32 %f110, %f110, %f1, %f51; fma.rn.f32 %f109, %f109, %f1, %f51; fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
-    "fma.rn.f32 %f107, %f107, %f1, %f51; fma.rn.f32 %f106, %f106, %f1, %f51; fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
-    "fma.rn.f32 %f104, %f104, %f1, %f51; fma.rn.f32 %f103, %f103, %f1, %f51; fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
-    "fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+#define KBI_PTX_FMA                                                                                    \
+    "fma.rn.f32 %f116,%f116,%f1,%f51;fma.rn.f32 %f115,%f115,%f1,%f51;fma.rn.f32 %f114,%f114,%f1,%f51;" \
+    "fma.rn.f32 %f113,%f113,%f1,%f51;fma.rn.f32 %f112,%f112,%f1,%f51;fma.rn.f32 %f111,%f111,%f1,%f51;" \
+    "fma.rn.f32 %f110,%f110,%f1,%f51;fma.rn.f32 %f109,%f109,%f1,%f51;fma.rn.f32 %f108,%f108,%f1,%f51;" \
+    "fma.rn.f32 %f107,%f107,%f1,%f51;fma.rn.f32 %f106,%f106,%f1,%f51;fma.rn.f32 %f105,%f105,%f1,%f51;" \
+    "fma.rn.f32 %f104,%f104,%f1,%f51;fma.rn.f32 %f103,%f103,%f1,%f51;fma.rn.f32 %f102,%f102,%f1,%f51;" \
+    "fma.rn.f32 %f101,%f101,%f1,%f51;"
 
 // kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                                                               \
-    "fma.rn.f64 %fd60, %fd60, %fd1, %fd27; fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd58, %fd58, %fd1, %fd27; fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd56, %fd56, %fd1, %fd27; fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd54, %fd54, %fd1, %fd27; fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
+#define KBI_PTX_FMA64                                                                            \
+    "fma.rn.f64 %g60,%g60,%g1,%g27;fma.rn.f64 %g59,%g59,%g1,%g27;fma.rn.f64 %g58,%g58,%g1,%g27;" \
+    "fma.rn.f64 %g57,%g57,%g1,%g27;fma.rn.f64 %g56,%g56,%g1,%g27;fma.rn.f64 %g55,%g55,%g1,%g27;" \
+    "fma.rn.f64 %g54,%g54,%g1,%g27;fma.rn.f64 %g53,%g53,%g1,%g27;"
 
 static const char* const kbi_ptx[] = {
-    ".version 6.4\n"
-    ".target sm_70\n"
-    ".address_size 64\n",
+    ".version 6.4\n.target sm_70\n.address_size 64\n",
     // kbi_null(): the cost of a launch.
-    ".visible .entry kbi_null()\n"
-    "{\n"
-    "ret;\n"
-    "}\n",
+    ".visible .entry kbi_null(){ret;}\n",
     // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
     // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
     // practice (one xor pattern in 2^64): it keeps the loads alive.
-    ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
-    "{\n"
-    ".reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>; ld.param.u64 %rd18, [kbi_read_0];\n"
-    "ld.param.u64 %rd19, [kbi_read_1]; ld.param.u64 %rd20, [kbi_read_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd22, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd23, %rd2, %rd22; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd24, %r3; add.s64 %rd57, %rd23, %rd24;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd25, %rd57, %rd4; setp.ge.u64 %p1, %rd25, %rd19; mov.u64 %rd61, 0;\n"
-    "@%p1 bra $L1_3; shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd27, %r4;\n"
-    "mul.lo.s64 %rd6, %rd2, %rd27; mov.u64 %rd61, 0;\n"
-    "$L1_2: .pragma \"nounroll\"; shl.b64 %rd40, %rd57, 4; add.s64 %rd30, %rd18, %rd40;\n"
-    "ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30]; add.s64 %rd33, %rd30, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33]; add.s64 %rd36, %rd33, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36]; add.s64 %rd39, %rd36, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39]; xor.b64 %rd41, %rd29, %rd61; xor.b64 %rd42, %rd41, %rd28;\n"
-    "xor.b64 %rd43, %rd42, %rd31; xor.b64 %rd44, %rd43, %rd32; xor.b64 %rd45, %rd44, %rd34;\n"
-    "xor.b64 %rd46, %rd45, %rd35; xor.b64 %rd47, %rd46, %rd37; xor.b64 %rd61, %rd47, %rd38;\n"
-    "add.s64 %rd57, %rd57, %rd6; add.s64 %rd48, %rd57, %rd4; setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
-    "$L1_3: setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
-    "$L1_4: .pragma \"nounroll\"; shl.b64 %rd52, %rd57, 4; add.s64 %rd51, %rd18, %rd52;\n"
-    "ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51]; xor.b64 %rd53, %rd50, %rd61; xor.b64 %rd61, %rd53, %rd49;\n"
-    "add.s64 %rd57, %rd57, %rd1; setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
-    "$L1_5: setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7; cvta.to.global.u64 %rd54, %rd20;\n"
-    "mov.u32 %r5, -1012545444; st.global.u32 [%rd54], %r5;\n"
-    "$L1_7: ret;\n"
-    "}\n",
+    ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
+    ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d24,%r3;add.s64 %d57,%d23,%d24;mul.wide.u32 %d4,%r1,3;add.s64 %d25,%d57,%d4;"
+    "setp.ge.u64 %p1,%d25,%d19;mov.u64 %d61,0;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;"
+    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;"
+    "$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];"
+    "add.s64 %d33,%d30,%d5;ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;"
+    "ld.global.cg.v2.u64 {%d34,%d35},[%d36];add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];"
+    "xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;"
+    "xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;"
+    "add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];"
+    "xor.b64 %d53,%d50,%d61;xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;"
+    "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
+    "st.global.u32 [%d54],%r5;"
+    "$7:ret;}\n",
     // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
-    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>; ld.param.u64 %rd12, [kbi_copy_0];\n"
-    "ld.param.u64 %rd13, [kbi_copy_1]; ld.param.u64 %rd14, [kbi_copy_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd15, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd16, %rd2, %rd15; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd17, %r3; add.s64 %rd34, %rd16, %rd17;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd18, %rd34, %rd4; setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd19, %r4; mul.lo.s64 %rd6, %rd2, %rd19;\n"
-    "$L2_2: .pragma \"nounroll\"; shl.b64 %rd28, %rd34, 4; add.s64 %rd20, %rd13, %rd28;\n"
-    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20]; add.s64 %rd21, %rd20, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21]; add.s64 %rd22, %rd21, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22]; add.s64 %rd23, %rd22, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23]; add.s64 %rd24, %rd12, %rd28;\n"
-    "st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8}; add.s64 %rd25, %rd24, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12}; add.s64 %rd26, %rd25, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16}; add.s64 %rd27, %rd26, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20}; add.s64 %rd34, %rd34, %rd6; add.s64 %rd29, %rd34, %rd4;\n"
-    "setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
-    "$L2_3: setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
-    "$L2_4: .pragma \"nounroll\"; shl.b64 %rd32, %rd34, 4; add.s64 %rd30, %rd13, %rd32;\n"
-    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30]; add.s64 %rd31, %rd12, %rd32;\n"
-    "st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40}; add.s64 %rd34, %rd34, %rd1; setp.lt.u64 %p4, %rd34, %rd14;\n"
-    "@%p4 bra $L2_4;\n"
-    "$L2_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
+    ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d17,%r3;add.s64 %d34,%d16,%d17;mul.wide.u32 %d4,%r1,3;add.s64 %d18,%d34,%d4;"
+    "setp.ge.u64 %p1,%d18,%d14;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;cvt.u64.u32 %d19,%r4;"
+    "mul.lo.s64 %d6,%d2,%d19;"
+    "$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
+    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8},[%d20];add.s64 %d21,%d20,%d5;"
+    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12},[%d21];add.s64 %d22,%d21,%d5;"
+    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16},[%d22];add.s64 %d23,%d22,%d5;"
+    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20},[%d23];add.s64 %d24,%d12,%d28;"
+    "st.global.cs.v4.u32 [%d24],{%r5,%r6,%r7,%r8};add.s64 %d25,%d24,%d5;"
+    "st.global.cs.v4.u32 [%d25],{%r9,%r10,%r11,%r12};add.s64 %d26,%d25,%d5;"
+    "st.global.cs.v4.u32 [%d26],{%r13,%r14,%r15,%r16};add.s64 %d27,%d26,%d5;"
+    "st.global.cs.v4.u32 [%d27],{%r17,%r18,%r19,%r20};add.s64 %d34,%d34,%d6;add.s64 %d29,%d34,%d4;"
+    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;"
+    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
+    "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
-    ".visible .entry kbi_write(.param .u64 kbi_write_0, .param .u64 kbi_write_1, .param .u32 kbi_write_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>; ld.param.u64 %rd12, [kbi_write_0];\n"
-    "ld.param.u64 %rd13, [kbi_write_1]; ld.param.u32 %r1, [kbi_write_2]; mov.u32 %r2, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r2; mov.u32 %r3, %ctaid.x; cvt.u64.u32 %rd14, %r3; mul.wide.u32 %rd2, %r2, 4;\n"
-    "mul.lo.s64 %rd15, %rd2, %rd14; mov.u32 %r4, %tid.x; cvt.u64.u32 %rd16, %r4; add.s64 %rd28, %rd15, %rd16;\n"
-    "mul.wide.u32 %rd4, %r2, 3; add.s64 %rd17, %rd28, %rd4; setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r5, %nctaid.x; cvt.u64.u32 %rd18, %r5; mul.lo.s64 %rd6, %rd2, %rd18;\n"
-    "$L3_2: .pragma \"nounroll\"; shl.b64 %rd23, %rd28, 4; add.s64 %rd19, %rd12, %rd23;\n"
-    "st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1}; add.s64 %rd20, %rd19, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1}; add.s64 %rd21, %rd20, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1}; add.s64 %rd22, %rd21, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd6; add.s64 %rd24, %rd28, %rd4;\n"
-    "setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
-    "$L3_3: setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
-    "$L3_4: .pragma \"nounroll\"; shl.b64 %rd26, %rd28, 4; add.s64 %rd25, %rd12, %rd26;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd1; setp.lt.u64 %p4, %rd28, %rd13;\n"
-    "@%p4 bra $L3_4;\n"
-    "$L3_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
+    ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
+    "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
+    "mov.u32 %r4,%tid.x;cvt.u64.u32 %d16,%r4;add.s64 %d28,%d15,%d16;mul.wide.u32 %d4,%r2,3;add.s64 %d17,%d28,%d4;"
+    "setp.ge.u64 %p1,%d17,%d13;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r5,%nctaid.x;cvt.u64.u32 %d18,%r5;"
+    "mul.lo.s64 %d6,%d2,%d18;"
+    "$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
+    "st.global.cs.v4.u32 [%d19],{%r1,%r1,%r1,%r1};add.s64 %d20,%d19,%d5;"
+    "st.global.cs.v4.u32 [%d20],{%r1,%r1,%r1,%r1};add.s64 %d21,%d20,%d5;"
+    "st.global.cs.v4.u32 [%d21],{%r1,%r1,%r1,%r1};add.s64 %d22,%d21,%d5;"
+    "st.global.cs.v4.u32 [%d22],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d6;add.s64 %d24,%d28,%d4;"
+    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
+    "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-    ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>; ld.param.u64 %rd4, [kbi_gate_0];\n"
-    "ld.param.u64 %rd3, [kbi_gate_1]; cvta.to.global.u64 %rd1, %rd4; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n"
-    "or.b32 %r3, %r2, %r1; setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4; mov.u64 %rd5, %globaltimer;\n"
-    "ld.volatile.global.u32 %r4, [%rd1]; setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
-    "$L4_4: ret;\n"
-    "$L4_2: .pragma \"nounroll\"; mov.u64 %rd6, %globaltimer; sub.s64 %rd7, %rd6, %rd5; setp.ge.u64 %p3, %rd7, %rd3;\n"
-    "@%p3 bra $L4_4; nanosleep.u32 64; ld.volatile.global.u32 %r5, [%rd1]; setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
-    "bra.uni $L4_4;\n"
-    "}\n",
+    ".visible .entry kbi_gate(.param .u64 p0,.param .u64 p1){.reg .pred %p<5>;.reg .b32 %r<6>;.reg .b64 %d<8>;"
+    "ld.param.u64 %d4,[p0];ld.param.u64 %d3,[p1];cvta.to.global.u64 %d1,%d4;mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;"
+    "or.b32 %r3,%r2,%r1;setp.ne.s32 %p1,%r3,0;@%p1 bra $4;mov.u64 %d5,%globaltimer;ld.volatile.global.u32 %r4,[%d1];"
+    "setp.ne.s32 %p2,%r4,0;@!%p2 bra $2;"
+    "$4:ret;"
+    "$2:.pragma \"nounroll\";mov.u64 %d6,%globaltimer;sub.s64 %d7,%d6,%d5;setp.ge.u64 %p3,%d7,%d3;@%p3 bra $4;"
+    "nanosleep.u32 64;ld.volatile.global.u32 %r5,[%d1];setp.eq.s32 %p4,%r5,0;@%p4 bra $2;bra.uni $4;}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
-    ".visible .entry kbi_spin(.param .u64 kbi_spin_0)\n"
-    "{\n"
-    ".reg .pred %p<2>; .reg .b64 %rd<6>; ld.param.u64 %rd2, [kbi_spin_0]; mov.u64 %rd3, %clock64;\n"
-    "$L5_1: .pragma \"nounroll\"; mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3; setp.lt.u64 %p1, %rd5, %rd2;\n"
-    "@%p1 bra $L5_1; ret;\n"
-    "}\n",
+    ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
+    "mov.u64 %d3,%clock64;"
+    "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
     // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
     // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
-    ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
-    "{\n"
-    ".reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>; ld.param.u64 %rd11, [kbi_clock_0];\n"
-    "ld.param.u64 %rd12, [kbi_clock_1]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; or.b32 %r3, %r2, %r1;\n"
-    "setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8; cvta.to.global.u64 %rd1, %rd11; add.s64 %rd2, %rd12, 268435456;\n"
-    "mov.u64 %rd13, %clock64; mov.u64 %rd14, %globaltimer;\n"
-    "$L6_2: .pragma \"nounroll\"; mov.u64 %rd15, %globaltimer; mov.u64 %rd16, %clock64;\n"
-    "setp.eq.s64 %p2, %rd15, %rd14; sub.s64 %rd17, %rd16, %rd13; setp.lt.u64 %p3, %rd17, %rd2;\n"
-    "and.pred %p4, %p2, %p3; @%p4 bra $L6_2; mov.u64 %rd18, %clock64;\n"
-    "$L6_4: .pragma \"nounroll\"; mov.u64 %rd19, %clock64; sub.s64 %rd20, %rd19, %rd16;\n"
-    "setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4; mov.u64 %rd21, %globaltimer;\n"
-    "$L6_6: .pragma \"nounroll\"; mov.u64 %rd22, %globaltimer; mov.u64 %rd23, %clock64;\n"
-    "setp.eq.s64 %p6, %rd22, %rd21; sub.s64 %rd24, %rd23, %rd18; setp.lt.u64 %p7, %rd24, %rd2;\n"
-    "and.pred %p8, %p6, %p7; @%p8 bra $L6_6; sub.s64 %rd25, %rd22, %rd15; st.global.u64 [%rd1], %rd25;\n"
-    "sub.s64 %rd26, %rd23, %rd16; st.global.u64 [%rd1+8], %rd26;\n"
-    "$L6_8: ret;\n"
-    "}\n",
+    ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
+    "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
+    "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
+    "mov.u64 %d14,%globaltimer;"
+    "$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;setp.eq.s64 %p2,%d15,%d14;"
+    "sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;mov.u64 %d18,%clock64;"
+    "$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;"
+    "mov.u64 %d21,%globaltimer;"
+    "$6:.pragma \"nounroll\";mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;"
+    "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
+    "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
+    "$8:ret;}\n",
     // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
     // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
-    ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>; ld.param.u64 %rd4, [kbi_fma_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma_1]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f35, %r1;\n"
-    "mul.rn.f32 %f36, %f35, 0f358637BD; add.rn.f32 %f1, %f36, 0f3F000000; setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "cvta.to.global.u64 %rd1, %rd4; mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
-    "mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000; mov.f32 %f110, 0f40C00000;\n"
-    "mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000; mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000;\n"
-    "mov.f32 %f105, 0f41300000; mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
-    "mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
-    "$L7_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
+    "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
+    "cvta.to.global.u64 %d1,%d4;mov.f32 %f116,0f00000000;mov.f32 %f51,0f3F800000;mov.f32 %f114,0f40000000;"
+    "mov.f32 %f113,0f40400000;mov.f32 %f112,0f40800000;mov.f32 %f111,0f40A00000;mov.f32 %f110,0f40C00000;"
+    "mov.f32 %f109,0f40E00000;mov.f32 %f108,0f41000000;mov.f32 %f107,0f41100000;mov.f32 %f106,0f41200000;"
+    "mov.f32 %f105,0f41300000;mov.f32 %f104,0f41400000;mov.f32 %f103,0f41500000;mov.f32 %f102,0f41600000;"
+    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2; add.rn.f32 %f87, %f116, %f115;\n"
-    "add.rn.f32 %f88, %f87, %f114; add.rn.f32 %f89, %f88, %f113; add.rn.f32 %f90, %f89, %f112;\n"
-    "add.rn.f32 %f91, %f90, %f111; add.rn.f32 %f92, %f91, %f110; add.rn.f32 %f93, %f92, %f109;\n"
-    "add.rn.f32 %f94, %f93, %f108; add.rn.f32 %f95, %f94, %f107; add.rn.f32 %f96, %f95, %f106;\n"
-    "add.rn.f32 %f97, %f96, %f105; add.rn.f32 %f98, %f97, %f104; add.rn.f32 %f99, %f98, %f103;\n"
-    "add.rn.f32 %f100, %f99, %f102; add.rn.f32 %f34, %f100, %f101; setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "st.global.f32 [%rd1], %f34;\n"
-    "$L7_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f32 %f87,%f116,%f115;add.rn.f32 %f88,%f87,%f114;"
+    "add.rn.f32 %f89,%f88,%f113;add.rn.f32 %f90,%f89,%f112;add.rn.f32 %f91,%f90,%f111;add.rn.f32 %f92,%f91,%f110;"
+    "add.rn.f32 %f93,%f92,%f109;add.rn.f32 %f94,%f93,%f108;add.rn.f32 %f95,%f94,%f107;add.rn.f32 %f96,%f95,%f106;"
+    "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
+    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
+    "$5:ret;}\n",
     // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-    ".visible .entry kbi_fma64(.param .u64 kbi_fma64_0, .param .u64 kbi_fma64_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>; ld.param.u64 %rd3, [kbi_fma64_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma64_1]; mov.u32 %r1, %tid.x; cvt.rn.f64.u32 %fd19, %r1;\n"
-    "mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
-    "setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5; mov.f64 %fd60, 0d0000000000000000;\n"
-    "mov.f64 %fd27, 0d3FF0000000000000; mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
-    "mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000; mov.f64 %fd54, 0d4018000000000000;\n"
-    "mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
-    "$L8_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma64(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .b32 %r<2>;.reg .f64 %g<61>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d3,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f64.u32 %g19,%r1;"
+    "mul.rn.f64 %g20,%g19,0d3EB0C6F7A0B5ED8D;add.rn.f64 %g1,%g20,0d3FE0000000000000;setp.eq.s64 %p1,%d6,0;"
+    "@%p1 bra $5;mov.f64 %g60,0d0000000000000000;mov.f64 %g27,0d3FF0000000000000;mov.f64 %g58,0d4000000000000000;"
+    "mov.f64 %g57,0d4008000000000000;mov.f64 %g56,0d4010000000000000;mov.f64 %g55,0d4014000000000000;"
+    "mov.f64 %g54,0d4018000000000000;mov.f64 %g53,0d401C000000000000;mov.f64 %g59,%g27;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2; add.rn.f64 %fd47, %fd60, %fd59;\n"
-    "add.rn.f64 %fd48, %fd47, %fd58; add.rn.f64 %fd49, %fd48, %fd57; add.rn.f64 %fd50, %fd49, %fd56;\n"
-    "add.rn.f64 %fd51, %fd50, %fd55; add.rn.f64 %fd52, %fd51, %fd54; add.rn.f64 %fd18, %fd52, %fd53;\n"
-    "setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5; cvta.to.global.u64 %rd5, %rd3; st.global.f64 [%rd5], %fd18;\n"
-    "$L8_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f64 %g47,%g60,%g59;add.rn.f64 %g48,%g47,%g58;"
+    "add.rn.f64 %g49,%g48,%g57;add.rn.f64 %g50,%g49,%g56;add.rn.f64 %g51,%g50,%g55;add.rn.f64 %g52,%g51,%g54;"
+    "add.rn.f64 %g18,%g52,%g53;setp.num.f64 %p3,%g18,%g18;@%p3 bra $5;cvta.to.global.u64 %d5,%d3;"
+    "st.global.f64 [%d5],%g18;"
+    "$5:ret;}\n",
     // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
     // Vector stores where p and the block allow, else byte by byte.
-    ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
-    "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
-    "{\n"
-    ".reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
-    ".reg .b64 %rd<76>; ld.param.u64 %rd36, [kbi_fill_0]; ld.param.u64 %rd37, [kbi_fill_1];\n"
-    "ld.param.u32 %r56, [kbi_fill_2]; ld.param.u32 %r57, [kbi_fill_3]; ld.param.u64 %rd38, [kbi_fill_4];\n"
-    "mov.u32 %r59, %ctaid.x; mov.u32 %r60, %ntid.x; cvt.u64.u32 %rd1, %r60; mul.wide.u32 %rd39, %r59, %r60;\n"
-    "mov.u32 %r61, %tid.x; cvt.u64.u32 %rd40, %r61; add.s64 %rd67, %rd39, %rd40; shl.b64 %rd66, %rd67, 2;\n"
-    "setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39; setp.eq.s32 %p3, %r57, 1; add.s32 %r62, %r56, -5;\n"
-    "setp.gt.u32 %p4, %r62, 7; or.pred %p1, %p4, %p3; setp.eq.s32 %p5, %r56, 14; selp.b32 %r1, 20, 21, %p5;\n"
-    "selp.b32 %r2, 126, 123, %p5; selp.b32 %r3, 121, 113, %p5; mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
-    "add.s32 %r63, %r56, -11; setp.lt.u32 %p6, %r63, 2; setp.eq.s32 %p7, %r57, 2; and.pred %p8, %p7, %p6;\n"
-    "selp.u32 %r6, 1, 0, %p8; cvt.u32.u64 %r7, %rd38; shr.u64 %rd41, %rd38, 32; cvt.u32.u64 %r8, %rd41;\n"
-    "shl.b32 %r64, %r56, 2; mov.u64 %rd42, 9906741768688416; shr.u64 %rd43, %rd42, %r64; cvt.u32.u64 %r65, %rd43;\n"
-    "and.b32 %r66, %r65, 15; mov.u32 %r67, 4; shl.b32 %r68, %r67, %r66; add.s32 %r69, %r68, -1; mov.u32 %r70, -1;\n"
-    "and.b64 %rd4, %rd43, 15; min.u32 %r71, %r69, 15; cvt.u64.u32 %rd44, %r71; and.b64 %rd5, %rd44, %rd36;\n"
-    "cvt.u16.u32 %rs1, %r66; shl.b32 %r72, %r70, %r66; not.b32 %r9, %r72; mov.u32 %r73, %nctaid.x;\n"
-    "cvt.u64.u32 %rd45, %r73; mul.lo.s64 %rd6, %rd45, %rd1; cvta.to.global.u64 %rd7, %rd36; not.pred %p19, %p1;\n"
-    "$L9_2: .pragma \"nounroll\"; setp.eq.s32 %p9, %r57, 0; mov.u32 %r167, 0; mov.u32 %r142, %r167;\n"
-    "mov.u32 %r143, %r167; mov.u32 %r155, %r167; mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167;\n"
-    "mov.u32 %r165, %r167; mov.u32 %r166, %r167; @%p9 bra $L9_7; cvt.u32.u64 %r10, %rd67; shr.u64 %rd10, %rd67, 32;\n"
-    "mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
-    "mov.u32 %r146, %r6;\n"
-    "$L9_4: .pragma \"nounroll\"; mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143;\n"
-    "mov.u32 %r157, %r142; ld.param.u32 %r143, [kbi_fill_5]; mov.u64 %rd68, %rd10; mov.u32 %r147, %r85;\n"
-    "mov.u32 %r148, %r8; mov.u32 %r149, %r7; mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
-    "$L9_5: .pragma \"nounroll\"; mul.wide.u32 %rd46, %r145, -766435501; mul.wide.u32 %rd12, %r143, -845247145;\n"
-    "cvt.u32.u64 %r87, %rd68; xor.b32 %r88, %r149, %r87; shr.u64 %rd47, %rd12, 32; cvt.u32.u64 %r89, %rd47;\n"
-    "xor.b32 %r145, %r88, %r89; shr.u64 %rd48, %rd46, 32; cvt.u32.u64 %r90, %rd48; xor.b32 %r91, %r148, %r142;\n"
-    "xor.b32 %r143, %r91, %r90; cvt.u32.u64 %r142, %rd46; add.s32 %r149, %r149, -1640531527;\n"
-    "add.s32 %r148, %r148, -1150833019; add.s32 %r147, %r147, 1; setp.ne.s32 %p10, %r147, 10; mov.u64 %rd68, %rd12;\n"
-    "@%p10 bra $L9_5; cvt.u32.u64 %r155, %rd12; add.s32 %r29, %r146, -1; setp.gt.s32 %p11, %r146, 0;\n"
-    "mov.u32 %r146, %r29; @%p11 bra $L9_4;\n"
-    "$L9_7: mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
-    "bra.uni $L9_8;\n"
-    "$L9_14: setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15; and.b32 %r114, %r45, 2147483647;\n"
-    "shr.u32 %r46, %r114, 23; add.s32 %r169, %r4, %r114; setp.ge.u32 %p32, %r46, %r3; mov.u32 %r168, %r1;\n"
-    "@%p32 bra $L9_23; and.b32 %r115, %r45, 8388607; or.b32 %r169, %r115, 8388608; sub.s32 %r116, %r1, %r46;\n"
-    "add.s32 %r117, %r116, %r3; min.u32 %r168, %r117, 25;\n"
-    "$L9_23: add.s32 %r118, %r168, -1; mov.u32 %r119, 1; shl.b32 %r120, %r119, %r118; shr.u32 %r121, %r169, %r168;\n"
-    "and.b32 %r122, %r121, 1; add.s32 %r123, %r169, %r120; add.s32 %r124, %r123, %r122; add.s32 %r125, %r124, -1;\n"
-    "shr.u32 %r126, %r125, %r168; shr.u32 %r127, %r45, 24; and.b32 %r128, %r127, 128; min.u32 %r129, %r126, %r2;\n"
-    "or.b32 %r130, %r129, %r128; cvt.u64.u32 %rd72, %r130; bra.uni $L9_24;\n"
-    "$L9_15: mov.b64 %rd72, %fd6; setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24; setp.eq.s32 %p26, %r56, 3;\n"
-    "@%p26 bra $L9_19; setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20; shr.u32 %r109, %r45, 16;\n",
-    "and.b32 %r110, %r109, 1; add.s32 %r111, %r45, %r110; add.s32 %r112, %r111, 32767; shr.u32 %r113, %r112, 16;\n"
-    "cvt.u64.u32 %rd72, %r113; bra.uni $L9_24;\n"
-    "$L9_19: cvt.rn.f16.f32 %rs2, %f1; cvt.u64.u16 %rd72, %rs2; bra.uni $L9_24;\n"
-    "$L9_20: and.b32 %r141, %r56, 1; setp.eq.s32 %p28, %r141, 0; mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "setp.lt.f64 %p29, %fd75, 0d0000000000000000; selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
-    "add.rn.f64 %fd77, %fd75, %fd76; setp.lt.f64 %p30, %fd77, 0d0000000000000000; and.pred %p31, %p28, %p30;\n"
-    "selp.f64 %fd78, 0d0000000000000000, %fd77, %p31; cvt.rzi.s64.f64 %rd72, %fd78; bra.uni $L9_24;\n"
-    "$L9_8: .pragma \"nounroll\"; mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72;\n"
-    "mov.u32 %r43, %r166; mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
-    "mov.u32 %r155, %r143; and.b32 %r93, %r167, 1; setp.eq.b32 %p12, %r93, 1; setp.ne.s32 %p13, %r57, 1;\n"
-    "or.pred %p14, %p13, %p12; mov.f64 %fd81, %fd80; @%p14 bra $L9_10; shr.u32 %r94, %r40, 8;\n"
-    "add.s32 %r95, %r94, 1; cvt.rn.f64.s32 %fd8, %r95; mov.b64 %rd52, %fd8; add.s64 %rd53, %rd52, 2638149301829632;\n"
-    "shr.u64 %rd54, %rd53, 52; cvt.u32.u64 %r96, %rd54; and.b64 %rd55, %rd53, 4503599627370495;\n"
-    "add.s64 %rd56, %rd55, 4604544269498187776; mov.b64 %fd9, %rd56; add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
-    "add.rn.f64 %fd11, %fd9, 0d3FF0000000000000; div.rn.f64 %fd12, %fd10, %fd11; mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
-    "mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746; mul.rn.f64 %fd18, %fd13, %fd17;\n"
-    "add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C; mul.rn.f64 %fd20, %fd13, %fd19;\n"
-    "add.rn.f64 %fd21, %fd20, 0d3FC2492492492492; mul.rn.f64 %fd22, %fd13, %fd21;\n"
-    "add.rn.f64 %fd23, %fd22, 0d3FC999999999999A; mul.rn.f64 %fd24, %fd13, %fd23;\n"
-    "add.rn.f64 %fd25, %fd24, 0d3FD5555555555555; mul.rn.f64 %fd26, %fd13, %fd25;\n"
-    "add.rn.f64 %fd27, %fd26, 0d3FF0000000000000; mov.u32 %r97, 1047; sub.s32 %r98, %r97, %r96;\n"
-    "cvt.rn.f64.s32 %fd28, %r98; mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
-    "mul.rn.f64 %fd30, %fd12, 0dC000000000000000; mul.rn.f64 %fd31, %fd30, %fd27; add.rn.f64 %fd32, %fd29, %fd31;\n"
-    "add.rn.f64 %fd33, %fd32, %fd32; sqrt.rn.f64 %fd34, %fd33; shr.u32 %r99, %r145, 8;\n"
-    "add.s32 %r100, %r99, 2097152; shr.u32 %r101, %r100, 22; and.b32 %r102, %r100, 29360128;\n"
-    "sub.s32 %r103, %r99, %r102; cvt.rn.f64.s32 %fd35, %r103; mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
-    "mul.rn.f64 %fd37, %fd36, %fd36; mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09;\n"
-    "add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4; mul.rn.f64 %fd40, %fd37, %fd39;\n"
-    "add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734; mul.rn.f64 %fd42, %fd37, %fd41;\n"
-    "add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A; mul.rn.f64 %fd44, %fd37, %fd43;\n"
-    "add.rn.f64 %fd45, %fd44, 0d3F81111111111111; mul.rn.f64 %fd46, %fd37, %fd45;\n"
-    "add.rn.f64 %fd47, %fd46, 0dBFC5555555555555; mul.rn.f64 %fd48, %fd37, %fd47; mul.rn.f64 %fd49, %fd36, %fd48;\n"
-    "add.rn.f64 %fd50, %fd36, %fd49; mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898;\n"
-    "add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C; mul.rn.f64 %fd53, %fd37, %fd52;\n"
-    "add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A; mul.rn.f64 %fd55, %fd37, %fd54;\n"
-    "add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17; mul.rn.f64 %fd57, %fd37, %fd56;\n"
-    "add.rn.f64 %fd58, %fd57, 0d3FA5555555555555; mul.rn.f64 %fd59, %fd37, %fd58;\n"
-    "add.rn.f64 %fd60, %fd59, 0dBFE0000000000000; mul.rn.f64 %fd61, %fd37, %fd60;\n"
-    "add.rn.f64 %fd62, %fd61, 0d3FF0000000000000; and.b32 %r104, %r100, 4194304; setp.eq.s32 %p15, %r104, 0;\n"
-    "selp.f64 %fd63, %fd62, %fd50, %p15; selp.f64 %fd64, %fd50, %fd62, %p15; add.s32 %r105, %r101, 1;\n"
-    "and.b32 %r106, %r105, 2; setp.eq.s32 %p16, %r106, 0; neg.f64 %fd65, %fd63; selp.f64 %fd66, %fd63, %fd65, %p16;\n"
-    "and.b32 %r107, %r100, 8388608; setp.eq.s32 %p17, %r107, 0; neg.f64 %fd67, %fd64;\n"
-    "selp.f64 %fd68, %fd64, %fd67, %p17; mul.rn.f64 %fd69, %fd34, %fd66; cvt.rn.f32.f64 %f2, %fd69;\n"
-    "cvt.f64.f32 %fd81, %f2; mul.rn.f64 %fd70, %fd34, %fd68; cvt.rn.f32.f64 %f3, %fd70; cvt.f64.f32 %fd80, %f3;\n",
-    "$L9_10: cvt.u64.u32 %rd57, %r167; add.s64 %rd16, %rd66, %rd57; cvt.u64.u32 %rd58, %r43;\n"
-    "cvt.u64.u32 %rd59, %r40; bfi.b64 %rd60, %rd58, %rd59, 32, 32; setp.eq.s32 %p18, %r57, 3;\n"
-    "selp.b64 %rd72, %rd16, %rd60, %p18; @%p19 bra $L9_24; shr.u32 %r108, %r40, 8; cvt.rn.f64.s32 %fd71, %r108;\n"
-    "mul.rn.f64 %fd72, %fd71, 0d3E70000000000000; cvt.rn.f64.s64 %fd73, %rd16; selp.f64 %fd74, %fd73, %fd72, %p18;\n"
-    "selp.f64 %fd6, %fd81, %fd74, %p3; cvt.rn.f32.f64 %f1, %fd6; mov.b32 %r45, %f1; setp.eq.s32 %p22, %r56, 13;\n"
-    "@%p22 bra $L9_13; setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
-    "$L9_13: cvt.u64.u32 %rd72, %r45;\n"
-    "$L9_24: add.s32 %r167, %r167, 1; setp.ne.s32 %p33, %r167, 4; mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
-    "@%p33 bra $L9_8; setp.eq.s64 %p34, %rd5, 0; cvt.u32.u64 %r131, %rd4; shl.b64 %rd61, %rd66, %r131;\n"
-    "add.s64 %rd25, %rd7, %rd61; sub.s64 %rd26, %rd37, %rd66; setp.gt.u64 %p35, %rd26, 3;\n"
-    "and.pred %p36, %p34, %p35; @!%p36 bra $L9_26; setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
-    "setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37; setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
-    "cvt.u16.u64 %rs4, %rd72; cvt.u16.u64 %rs5, %rd13; cvt.u16.u64 %rs6, %rd14; cvt.u16.u64 %rs7, %rd15;\n"
-    "st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4}; bra.uni $L9_38;\n"
-    "$L9_26: min.u64 %rd62, %rd26, 4; cvt.u32.u64 %r133, %rd62; shl.b32 %r53, %r133, %r131;\n"
-    "setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38; mov.u32 %r170, 0;\n"
-    "$L9_28: .pragma \"nounroll\"; cvt.u64.u32 %rd63, %r170; add.s64 %rd64, %rd25, %rd63;\n"
-    "st.global.u8 [%rd64], %rd15; and.b32 %r135, %r170, %r9; setp.eq.s32 %p38, %r135, %r9;\n"
-    "selp.b64 %rd30, %rd72, %rd13, %p38; selp.b64 %rd31, %rd13, %rd14, %p38; shr.u64 %rd65, %rd15, 8;\n"
-    "selp.b64 %rd15, %rd14, %rd65, %p38; add.s32 %r170, %r170, 1; setp.lt.u32 %p39, %r170, %r53;\n"
-    "mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31; @%p39 bra $L9_28; bra.uni $L9_38;\n"
-    "$L9_33: setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36; setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
-    "st.global.v2.u64 [%rd25], {%rd15, %rd14}; st.global.v2.u64 [%rd25+16], {%rd13, %rd72}; bra.uni $L9_38;\n"
-    "$L9_37: cvt.u16.u64 %rs8, %rd72; cvt.u16.u64 %rs9, %rd13; cvt.u16.u64 %rs10, %rd14; cvt.u16.u64 %rs11, %rd15;\n"
-    "st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8}; bra.uni $L9_38;\n"
-    "$L9_36: cvt.u32.u64 %r136, %rd72; cvt.u32.u64 %r137, %rd13; cvt.u32.u64 %r138, %rd14;\n"
-    "cvt.u32.u64 %r139, %rd15; st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
-    "$L9_38: add.s64 %rd67, %rd67, %rd6; shl.b64 %rd66, %rd67, 2; setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
-    "$L9_39: ret;\n"
-    "}\n",
+    ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
+    ".param .u32 p5){.reg .pred %p<46>;.reg .b16 %h<12>;.reg .f32 %f<5>;.reg .b32 %r<171>;.reg .f64 %g<82>;"
+    ".reg .b64 %d<76>;ld.param.u64 %d36,[p0];ld.param.u64 %d37,[p1];ld.param.u32 %r56,[p2];ld.param.u32 %r57,[p3];"
+    "ld.param.u64 %d38,[p4];mov.u32 %r59,%ctaid.x;mov.u32 %r60,%ntid.x;cvt.u64.u32 %d1,%r60;"
+    "mul.wide.u32 %d39,%r59,%r60;mov.u32 %r61,%tid.x;cvt.u64.u32 %d40,%r61;add.s64 %d67,%d39,%d40;"
+    "shl.b64 %d66,%d67,2;setp.ge.u64 %p2,%d66,%d37;@%p2 bra $39;setp.eq.s32 %p3,%r57,1;add.s32 %r62,%r56,-5;"
+    "setp.gt.u32 %p4,%r62,7;or.pred %p1,%p4,%p3;setp.eq.s32 %p5,%r56,14;selp.b32 %r1,20,21,%p5;"
+    "selp.b32 %r2,126,123,%p5;selp.b32 %r3,121,113,%p5;mad.lo.s32 %r4,%r3,-8388608,8388608;add.s32 %r63,%r56,-11;"
+    "setp.lt.u32 %p6,%r63,2;setp.eq.s32 %p7,%r57,2;and.pred %p8,%p7,%p6;selp.u32 %r6,1,0,%p8;cvt.u32.u64 %r7,%d38;"
+    "shr.u64 %d41,%d38,32;cvt.u32.u64 %r8,%d41;shl.b32 %r64,%r56,2;mov.u64 %d42,9906741768688416;"
+    "shr.u64 %d43,%d42,%r64;cvt.u32.u64 %r65,%d43;and.b32 %r66,%r65,15;mov.u32 %r67,4;shl.b32 %r68,%r67,%r66;"
+    "add.s32 %r69,%r68,-1;mov.u32 %r70,-1;and.b64 %d4,%d43,15;min.u32 %r71,%r69,15;cvt.u64.u32 %d44,%r71;"
+    "and.b64 %d5,%d44,%d36;cvt.u16.u32 %h1,%r66;shl.b32 %r72,%r70,%r66;not.b32 %r9,%r72;mov.u32 %r73,%nctaid.x;"
+    "cvt.u64.u32 %d45,%r73;mul.lo.s64 %d6,%d45,%d1;cvta.to.global.u64 %d7,%d36;not.pred %p19,%p1;"
+    "$2:.pragma \"nounroll\";setp.eq.s32 %p9,%r57,0;mov.u32 %r167,0;mov.u32 %r142,%r167;mov.u32 %r143,%r167;"
+    "mov.u32 %r155,%r167;mov.u32 %r145,%r167;mov.u32 %r157,%r167;mov.u32 %r164,%r167;mov.u32 %r165,%r167;"
+    "mov.u32 %r166,%r167;@%p9 bra $7;cvt.u32.u64 %r10,%d67;shr.u64 %d10,%d67,32;mov.u32 %r85,0;mov.u32 %r142,%r85;"
+    "mov.u32 %r143,%r85;mov.u32 %r155,%r85;mov.u32 %r145,%r85;mov.u32 %r146,%r6;"
+    "$4:.pragma \"nounroll\";mov.u32 %r166,%r145;mov.u32 %r165,%r155;mov.u32 %r164,%r143;mov.u32 %r157,%r142;"
+    "ld.param.u32 %r143,[p5];mov.u64 %d68,%d10;mov.u32 %r147,%r85;mov.u32 %r148,%r8;mov.u32 %r149,%r7;"
+    "mov.u32 %r142,%r146;mov.u32 %r145,%r10;"
+    "$5:.pragma \"nounroll\";mul.wide.u32 %d46,%r145,-766435501;mul.wide.u32 %d12,%r143,-845247145;"
+    "cvt.u32.u64 %r87,%d68;xor.b32 %r88,%r149,%r87;shr.u64 %d47,%d12,32;cvt.u32.u64 %r89,%d47;"
+    "xor.b32 %r145,%r88,%r89;shr.u64 %d48,%d46,32;cvt.u32.u64 %r90,%d48;xor.b32 %r91,%r148,%r142;"
+    "xor.b32 %r143,%r91,%r90;cvt.u32.u64 %r142,%d46;add.s32 %r149,%r149,-1640531527;add.s32 %r148,%r148,-1150833019;"
+    "add.s32 %r147,%r147,1;setp.ne.s32 %p10,%r147,10;mov.u64 %d68,%d12;@%p10 bra $5;cvt.u32.u64 %r155,%d12;"
+    "add.s32 %r29,%r146,-1;setp.gt.s32 %p11,%r146,0;mov.u32 %r146,%r29;@%p11 bra $4;"
+    "$7:mov.f64 %g80,0d0000000000000000;mov.u64 %d72,0;mov.u64 %d13,%d72;mov.u64 %d14,%d72;bra.uni $8;"
+    "$14:setp.gt.u32 %p24,%r56,13;@!%p24 bra $15;and.b32 %r114,%r45,2147483647;shr.u32 %r46,%r114,23;"
+    "add.s32 %r169,%r4,%r114;setp.ge.u32 %p32,%r46,%r3;mov.u32 %r168,%r1;@%p32 bra $23;and.b32 %r115,%r45,8388607;"
+    "or.b32 %r169,%r115,8388608;sub.s32 %r116,%r1,%r46;add.s32 %r117,%r116,%r3;min.u32 %r168,%r117,25;"
+    "$23:add.s32 %r118,%r168,-1;mov.u32 %r119,1;shl.b32 %r120,%r119,%r118;shr.u32 %r121,%r169,%r168;"
+    "and.b32 %r122,%r121,1;add.s32 %r123,%r169,%r120;add.s32 %r124,%r123,%r122;add.s32 %r125,%r124,-1;"
+    "shr.u32 %r126,%r125,%r168;shr.u32 %r127,%r45,24;and.b32 %r128,%r127,128;min.u32 %r129,%r126,%r2;"
+    "or.b32 %r130,%r129,%r128;cvt.u64.u32 %d72,%r130;bra.uni $24;"
+    "$15:mov.b64 %d72,%g6;setp.eq.s32 %p25,%r56,2;@%p25 bra $24;setp.eq.s32 %p26,%r56,3;@%p26 bra $19;"
+    "setp.ne.s32 %p27,%r56,4;@%p27 bra $20;shr.u32 %r109,%r45,16;and.b32 %r110,%r109,1;add.s32 %r111,%r45,%r110;"
+    "add.s32 %r112,%r111,32767;shr.u32 %r113,%r112,16;cvt.u64.u32 %d72,%r113;bra.uni $24;"
+    "$19:cvt.rn.f16.f32 %h2,%f1;cvt.u64.u16 %d72,%h2;bra.uni $24;"
+    "$20:and.b32 %r141,%r56,1;setp.eq.s32 %p28,%r141,0;mul.rn.f64 %g75,%g6,0d4020000000000000;"
+    "setp.lt.f64 %p29,%g75,0d0000000000000000;selp.f64 %g76,0dBFE0000000000000,0d3FE0000000000000,%p29;"
+    "add.rn.f64 %g77,%g75,%g76;setp.lt.f64 %p30,%g77,0d0000000000000000;and.pred %p31,%p28,%p30;"
+    "selp.f64 %g78,0d0000000000000000,%g77,%p31;cvt.rzi.s64.f64 %d72,%g78;bra.uni $24;",
+    "$8:.pragma \"nounroll\";mov.u64 %d15,%d14;mov.u64 %d14,%d13;mov.u64 %d13,%d72;mov.u32 %r43,%r166;"
+    "mov.u32 %r166,%r165;mov.u32 %r165,%r164;mov.u32 %r40,%r145;mov.u32 %r145,%r155;mov.u32 %r155,%r143;"
+    "and.b32 %r93,%r167,1;setp.eq.b32 %p12,%r93,1;setp.ne.s32 %p13,%r57,1;or.pred %p14,%p13,%p12;mov.f64 %g81,%g80;"
+    "@%p14 bra $10;shr.u32 %r94,%r40,8;add.s32 %r95,%r94,1;cvt.rn.f64.s32 %g8,%r95;mov.b64 %d52,%g8;"
+    "add.s64 %d53,%d52,2638149301829632;shr.u64 %d54,%d53,52;cvt.u32.u64 %r96,%d54;"
+    "and.b64 %d55,%d53,4503599627370495;add.s64 %d56,%d55,4604544269498187776;mov.b64 %g9,%d56;"
+    "add.rn.f64 %g10,%g9,0dBFF0000000000000;add.rn.f64 %g11,%g9,0d3FF0000000000000;div.rn.f64 %g12,%g10,%g11;"
+    "mul.rn.f64 %g13,%g12,%g12;mul.rn.f64 %g14,%g13,0d3FB1111111111111;add.rn.f64 %g15,%g14,0d3FB3B13B13B13B14;"
+    "mul.rn.f64 %g16,%g13,%g15;add.rn.f64 %g17,%g16,0d3FB745D1745D1746;mul.rn.f64 %g18,%g13,%g17;"
+    "add.rn.f64 %g19,%g18,0d3FBC71C71C71C71C;mul.rn.f64 %g20,%g13,%g19;add.rn.f64 %g21,%g20,0d3FC2492492492492;"
+    "mul.rn.f64 %g22,%g13,%g21;add.rn.f64 %g23,%g22,0d3FC999999999999A;mul.rn.f64 %g24,%g13,%g23;"
+    "add.rn.f64 %g25,%g24,0d3FD5555555555555;mul.rn.f64 %g26,%g13,%g25;add.rn.f64 %g27,%g26,0d3FF0000000000000;"
+    "mov.u32 %r97,1047;sub.s32 %r98,%r97,%r96;cvt.rn.f64.s32 %g28,%r98;mul.rn.f64 %g29,%g28,0d3FE62E42FEFA39EF;"
+    "mul.rn.f64 %g30,%g12,0dC000000000000000;mul.rn.f64 %g31,%g30,%g27;add.rn.f64 %g32,%g29,%g31;"
+    "add.rn.f64 %g33,%g32,%g32;sqrt.rn.f64 %g34,%g33;shr.u32 %r99,%r145,8;add.s32 %r100,%r99,2097152;"
+    "shr.u32 %r101,%r100,22;and.b32 %r102,%r100,29360128;sub.s32 %r103,%r99,%r102;cvt.rn.f64.s32 %g35,%r103;"
+    "mul.rn.f64 %g36,%g35,0d3E9921FB54442C73;mul.rn.f64 %g37,%g36,%g36;mul.rn.f64 %g38,%g37,0d3DE6124613A86D09;"
+    "add.rn.f64 %g39,%g38,0dBE5AE64567F544E4;mul.rn.f64 %g40,%g37,%g39;add.rn.f64 %g41,%g40,0d3EC71DE3A556C734;"
+    "mul.rn.f64 %g42,%g37,%g41;add.rn.f64 %g43,%g42,0dBF2A01A01A01A01A;mul.rn.f64 %g44,%g37,%g43;"
+    "add.rn.f64 %g45,%g44,0d3F81111111111111;mul.rn.f64 %g46,%g37,%g45;add.rn.f64 %g47,%g46,0dBFC5555555555555;"
+    "mul.rn.f64 %g48,%g37,%g47;mul.rn.f64 %g49,%g36,%g48;add.rn.f64 %g50,%g36,%g49;"
+    "mul.rn.f64 %g51,%g37,0d3E21EED8EFF8D898;add.rn.f64 %g52,%g51,0dBE927E4FB7789F5C;mul.rn.f64 %g53,%g37,%g52;"
+    "add.rn.f64 %g54,%g53,0d3EFA01A01A01A01A;mul.rn.f64 %g55,%g37,%g54;add.rn.f64 %g56,%g55,0dBF56C16C16C16C17;"
+    "mul.rn.f64 %g57,%g37,%g56;add.rn.f64 %g58,%g57,0d3FA5555555555555;mul.rn.f64 %g59,%g37,%g58;"
+    "add.rn.f64 %g60,%g59,0dBFE0000000000000;mul.rn.f64 %g61,%g37,%g60;add.rn.f64 %g62,%g61,0d3FF0000000000000;"
+    "and.b32 %r104,%r100,4194304;setp.eq.s32 %p15,%r104,0;selp.f64 %g63,%g62,%g50,%p15;selp.f64 %g64,%g50,%g62,%p15;"
+    "add.s32 %r105,%r101,1;and.b32 %r106,%r105,2;setp.eq.s32 %p16,%r106,0;neg.f64 %g65,%g63;"
+    "selp.f64 %g66,%g63,%g65,%p16;and.b32 %r107,%r100,8388608;setp.eq.s32 %p17,%r107,0;neg.f64 %g67,%g64;"
+    "selp.f64 %g68,%g64,%g67,%p17;mul.rn.f64 %g69,%g34,%g66;cvt.rn.f32.f64 %f2,%g69;cvt.f64.f32 %g81,%f2;"
+    "mul.rn.f64 %g70,%g34,%g68;cvt.rn.f32.f64 %f3,%g70;cvt.f64.f32 %g80,%f3;"
+    "$10:cvt.u64.u32 %d57,%r167;add.s64 %d16,%d66,%d57;cvt.u64.u32 %d58,%r43;cvt.u64.u32 %d59,%r40;"
+    "bfi.b64 %d60,%d58,%d59,32,32;setp.eq.s32 %p18,%r57,3;selp.b64 %d72,%d16,%d60,%p18;@%p19 bra $24;"
+    "shr.u32 %r108,%r40,8;cvt.rn.f64.s32 %g71,%r108;mul.rn.f64 %g72,%g71,0d3E70000000000000;"
+    "cvt.rn.f64.s64 %g73,%d16;selp.f64 %g74,%g73,%g72,%p18;selp.f64 %g6,%g81,%g74,%p3;cvt.rn.f32.f64 %f1,%g6;"
+    "mov.b32 %r45,%f1;setp.eq.s32 %p22,%r56,13;@%p22 bra $13;setp.ne.s32 %p23,%r56,1;@%p23 bra $14;"
+    "$13:cvt.u64.u32 %d72,%r45;"
+    "$24:add.s32 %r167,%r167,1;setp.ne.s32 %p33,%r167,4;mov.u32 %r143,%r142;mov.u32 %r164,%r157;@%p33 bra $8;"
+    "setp.eq.s64 %p34,%d5,0;cvt.u32.u64 %r131,%d4;shl.b64 %d61,%d66,%r131;add.s64 %d25,%d7,%d61;"
+    "sub.s64 %d26,%d37,%d66;setp.gt.u64 %p35,%d26,3;and.pred %p36,%p34,%p35;@!%p36 bra $26;setp.gt.s16 %p40,%h1,1;"
+    "@%p40 bra $33;setp.eq.s16 %p43,%h1,0;@%p43 bra $37;setp.eq.s16 %p44,%h1,1;@!%p44 bra $38;cvt.u16.u64 %h4,%d72;"
+    "cvt.u16.u64 %h5,%d13;cvt.u16.u64 %h6,%d14;cvt.u16.u64 %h7,%d15;st.global.v4.u16 [%d25],{%h7,%h6,%h5,%h4};"
+    "bra.uni $38;"
+    "$26:min.u64 %d62,%d26,4;cvt.u32.u64 %r133,%d62;shl.b32 %r53,%r133,%r131;setp.eq.s32 %p37,%r53,0;@%p37 bra $38;"
+    "mov.u32 %r170,0;",
+    "$28:.pragma \"nounroll\";cvt.u64.u32 %d63,%r170;add.s64 %d64,%d25,%d63;st.global.u8 [%d64],%d15;"
+    "and.b32 %r135,%r170,%r9;setp.eq.s32 %p38,%r135,%r9;selp.b64 %d30,%d72,%d13,%p38;selp.b64 %d31,%d13,%d14,%p38;"
+    "shr.u64 %d65,%d15,8;selp.b64 %d15,%d14,%d65,%p38;add.s32 %r170,%r170,1;setp.lt.u32 %p39,%r170,%r53;"
+    "mov.u64 %d13,%d30;mov.u64 %d14,%d31;@%p39 bra $28;bra.uni $38;"
+    "$33:setp.eq.s16 %p41,%h1,2;@%p41 bra $36;setp.ne.s16 %p42,%h1,3;@%p42 bra $38;"
+    "st.global.v2.u64 [%d25],{%d15,%d14};st.global.v2.u64 [%d25+16],{%d13,%d72};bra.uni $38;"
+    "$37:cvt.u16.u64 %h8,%d72;cvt.u16.u64 %h9,%d13;cvt.u16.u64 %h10,%d14;cvt.u16.u64 %h11,%d15;"
+    "st.global.v4.u8 [%d25],{%h11,%h10,%h9,%h8};bra.uni $38;"
+    "$36:cvt.u32.u64 %r136,%d72;cvt.u32.u64 %r137,%d13;cvt.u32.u64 %r138,%d14;cvt.u32.u64 %r139,%d15;"
+    "st.global.v4.u32 [%d25],{%r139,%r138,%r137,%r136};"
+    "$38:add.s64 %d67,%d67,%d6;shl.b64 %d66,%d67,2;setp.lt.u64 %p45,%d66,%d37;@%p45 bra $2;"
+    "$39:ret;}\n",
 };
 // clang-format on
 

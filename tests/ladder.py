@@ -292,7 +292,7 @@ def card(key, rungs, evidence):
     return out + ['    end of measured */']
 
 
-EXCERPT = 'naive shared regblock warpmma warpgroup wgmma coop select cublas'.split()  # the rungs that README.md shows
+EXCERPT = 'naive regblock warpmma warpgroup wgmma coop select cublas'.split()  # the rungs that README.md shows
 
 
 def document(rungs, evidence, excerpt):

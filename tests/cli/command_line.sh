@@ -195,9 +195,9 @@ done
 refuses "-a of one axis twice" "-a cols=1 and -a Cols=2 name one axis" -a cols=1 -a Cols=2
 refuses "no time to sample" "--max-time takes a time above 0" --max-time 0s
 refuses "no time for a case" "--timeout takes a time above 0" --timeout 0ms
-refuses "--rotate and --timer both" "without --rotate" --rotate --timer both
-refuses "--timer with two" "--timer takes events, cupti, both or wall" --timer events,wall
-refuses "an element type that is none" "'f33' is no dtype.*bf16" --op layernorm -a dtype=f33
+refuses "--rotate and --timer both" "--timer both and --rotate exclude" --rotate --timer both
+refuses "--timer with two" "--timer takes events,cupti,both,wall" --timer events,wall
+refuses "an element type that is none" "no dtype.*bf16.*f33" --op layernorm -a dtype=f33
 refuses "--json and --jsonl on stdout" "mix on stdout" --op mse --json - --jsonl -
 for o in json jsonl; do refuses "--$o with an empty name" "--$o needs .*empty" --op mse --$o ""; done
 refuses "bad expression" "'\[' is not a regular expression" '['

@@ -41,12 +41,12 @@ odd() {
 odd empty "odd/i: axis 'm' has no values"
 odd nameless "odd/i: axis '' is without a name"
 odd twice "odd/i: axis 'm' is there twice"
-odd typed "'fp16' is no dtype.*bf16"
-odd counted "is no dtype"
-odd null "odd/i: axis 'm' holds a NULL"
+odd typed "no dtype.*bf16.*fp16"
+odd counted "no dtype"
+odd null "odd/i: axis 'm' holds .*NULL"
 odd lowest "odd/i: axis 'm' holds INT64_MIN"
 odd endless "odd/i: axis 'm' has more than 32 values"
-odd nan "odd/i: axis 'p' holds a NaN"
+odd nan "odd/i: axis 'p' holds .*NaN"
 ADDED=unnamed run "$tmp/added" --list
 check_rc "entries without a name" 0
 check_out "an entry without an operation" '^unnamed/impl=i$'
@@ -55,7 +55,7 @@ ADDED=again run "$tmp/added" --list
 check_same "an entry that is added again" "$(wc -l < "$out" | tr -d ' ')" 4
 ADDED=same run "$tmp/added" $quick --device cpu --op ladder --impl naive
 check_rc "two entries of one name" 2
-check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice: at kb_add \(entry 1;.* and at kb_add \(entry 5;'
+check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice, at .kb_add, entry 1. and at .kb_add, entry 5.'
 run "$tmp/added" $quick --device cpu --op ladder
 check_not_err "no two entries of one name" 'twice'
 # the same shape, though the axes are named in another order: rivals

@@ -80,7 +80,7 @@ kill $killer 2> /dev/null
 
 # --- a worker that is stopped has not ended
 measure "$prog" $quick --op traced,b --timeout 1s
-check_same "traced" "$(of traced message)" '"longer than 1.000 s, and stopped by signal 5 (trap)"'
+check_same "traced" "$(of traced message)" '"longer than 1.000 s, and stopped by signal 5 (Trace/breakpoint trap)"'
 check_same "traced: the next one" "$(of b status)" '"ok"'
 
 # --- a small stack

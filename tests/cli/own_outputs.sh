@@ -36,7 +36,7 @@ refused 2 '--log needs FILE behind it' --log
 refused 2 'cannot open --log' --log /nowhere/log
 refused 2 '--tsv is there twice' --tsv "$tmp/a" --tsv "$tmp/b"
 refused 2 'are one file' --tsv "$tmp/a" --json "$tmp/a"
-refused 2 'did you mean --threshold' --threshhold 3
+refused 2 'unknown option' --threshhold 3
 refused 2 'did you mean --tsv' --tvs "$tmp/a"
 refused 2 'writing --tsv /dev/full failed' --tsv /dev/full
 refused 2 'cannot write --tsv' --tsv /nowhere/tsv
@@ -181,7 +181,7 @@ run $known --known n=2 --list --jsonl "$tmp/jsonl"
 check_not_err "--jsonl may be read by it" 'without effect'
 
 # --- options of an add-on that is not there
-for row in "md x:kbench_report.h: .*build/kbench --load FILE --md" "load x:kbench_report.h" "resume --jsonl x:kbench_report.h: include it after" "save-baseline x:kbench_report.h" \
+for row in "md x:kbench_report.h: .*build/kbench" "load x:kbench_report.h" "resume --jsonl x:kbench_report.h: include it after" "save-baseline x:kbench_report.h" \
     "counters:kbench_inspect.h" "trace x:kbench_inspect.h" "selftest:examples/addons/selftest.cu"; do
     run $prog --${row%%:*}
     check_rc "--${row%%:*} without its add-on" 2

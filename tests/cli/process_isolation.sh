@@ -33,7 +33,7 @@ fine sees_secret/impl=default "\"$alone: BAD_CASE, another case's secret\""
 # --- what only a failure shows
 measure --op dirty_secret,sees_abort
 check_rc "abort" 0
-fine sees_abort/impl=default "\"$alone: CRASHED, signal 6 (abort)\""
+fine sees_abort/impl=default "\"$alone: CRASHED, signal 6 (Aborted)\""
 measure --op dirty_secret,sees_hang --timeout 1s
 check_rc "hang" 0
 fine sees_hang/impl=default "\"$alone: TIMEOUT, longer than 1.000 s\""

@@ -133,7 +133,7 @@ check_err "an index that is too large" 'counts from 0'
 unset GTEST_SHARD_INDEX
 run "$prog" --list
 check_rc "one without the other" 2
-check_err "one without the other" 'belong together'
+check_err "one without the other" 'set both, or none'
 export GTEST_TOTAL_SHARDS=three GTEST_SHARD_INDEX=0
 run "$prog" --list
 check_rc "no number" 2
@@ -151,5 +151,5 @@ check_same "array 3-10:2, which ends at 9" "$(array 7 3 9 2 4)" "$("$prog" --lis
 check_same "a Slurm that tells no count" "$(unset SLURM_ARRAY_TASK_COUNT; SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=3 SLURM_ARRAY_TASK_MAX=9 SLURM_ARRAY_TASK_STEP=2 "$prog" --list --shard auto)" "$("$prog" --list --shard 3/4)"
 run array 3 1 7 1 3
 check_rc "array 1,3,7" 2
-check_err "array 1,3,7" 'no row with equal steps'
+check_err "array 1,3,7" 'have equal steps'
 finish

@@ -358,7 +358,7 @@ static void test_words(void) {
     }; // highest, now, lowest; whether it fell
     for (int i = 0; i < KBI_COUNT(clocks); i++) {
         fresh("cold"), m.clock_high = clocks[i][0], m.sm_clock = clocks[i][1], m.clock_low = clocks[i][2];
-        kbi_judge_regime(&r, &m);
+        kbi_judge_noise(&r, &m);
         CHECK_THAT((said()[0] != 0) == (clocks[i][3] > 0), "clocks %d: %s", i, said());
     }
 }
@@ -614,7 +614,7 @@ static void test_processes(void) {
         r.time_ms = 4, r.verified = 1, r.max_error = 0.1, r.wall_ms = 7;
         r.inference_speed = 3, r.throughput_gbps = 5, r.gflops = 7, r.gpu_efficiency = 11, r.items_per_second = 13;
         r.queries_per_second = 17;
-        kbi_judge_merge(&r, each, n, &s);
+        kbi_judge_merge(&r, each, n, &m, &s);
         CHECK_INT(r.flags, drift | (n == 3 ? leak : 0));
         CHECK_REAL(r.time_ms, 2, 1e-12), CHECK_REAL(r.time_ms_ci_low, 1.95, 1e-12);
         CHECK_REAL(r.time_ms_ci_high, 2.05, 1e-12), CHECK_REAL(r.precision, 0.025, 1e-9);
@@ -625,7 +625,7 @@ static void test_processes(void) {
         CHECK_INT(r.process_ms.n, n), CHECK_INT(r.processes, n), CHECK_REAL(r.process_ms.of[n - 1], 1 << (n - 1), 0);
     }
     fresh("wall"), each[1] = NULL, s.lo = log(1.85), s.hi = log(2.1);
-    kbi_judge_merge(&r, each, 3, &s);
+    kbi_judge_merge(&r, each, 3, &m, &s);
     CHECK_INT(r.flags, noisy), CHECK_INT(r.process_ms.n, 2), CHECK_REAL(r.process_ms.of[1], 4, 0);
     CHECK_REAL(r.wall_ms, 40, 1e-12);
     fresh("wall"), kbi_judge_blame(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
@@ -661,15 +661,14 @@ enum { RIVALS = 4, ROUNDS = 8, PROCESSES = 3 };
 static struct {
     kb_result of[RIVALS];
     kbi_measured m[PROCESSES * RIVALS];
-    const kbi_measured* at[PROCESSES * RIVALS];
     double samples[PROCESSES * RIVALS][2 + 2 * ROUNDS];
-    kbi_pair pairs[2 * RIVALS];
     kbi_rivals c;
 } contest;
 
 // Rivals that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
+    kbi_rivals_open(&contest.c, contest.of, n, processes);
     for (int i = 0; i < n; i++) {
         kbi_result_clear(&contest.of[i]);
         KBENCH_FREE(contest.of[i].owned), contest.of[i].owned = NULL;
@@ -681,23 +680,21 @@ static void meet(int n, int processes, const double* ms) {
             one->status = KB_OK, one->n = 2, one->rounds = ROUNDS, one->samples = contest.samples[at];
             one->round_ns = one->samples + 2, one->control_ns = i ? NULL : one->round_ns + ROUNDS;
             one->arms = n, one->bias_ns = 0, one->stage = 1;
-            contest.at[at] = one;
+            contest.c.m[at] = one;
             for (int k = 0; k < 2 + 2 * ROUNDS; k++) {
                 double near = 1 + 0.001 * ((k * 3 + i * 5 + p) % 5 - 2);
                 contest.samples[at][k] = k < 2 ? NAN : ms[i] * 1e6 * near;
             }
         }
     }
-    contest.c.results = contest.of, contest.c.n = n, contest.c.processes = processes, contest.c.m = contest.at;
-    contest.c.pairs = contest.pairs;
 }
 
 static void judge_group(void) {
     kbi_pools pools;
     memset(&pools, 0, sizeof pools);
-    kbi_rivals_open(&contest.c, &pools);
+    kbi_rivals_pool(&contest.c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
-    kbi_judge_group(&contest.c);
+    kbi_judge_group(&contest.c, &pools);
     kbi_pools_free(&pools);
 }
 
@@ -711,14 +708,13 @@ static void test_rivals(void) {
         CHECK(of[1].verdict == KB_FASTER && of[2].verdict == KB_SLOWER && of[0].verdict == KB_NO_VERDICT);
         CHECK(of[1].speedup_low <= of[1].speedup && of[1].speedup <= of[1].speedup_high && of[1].speedup_low > 1.97);
         CHECK(of[2].speedup_high < 0.26 && of[1].noise_floor >= 0 && of[1].noise_floor < 0.02);
-        CHECK(contest.c.end.fastest == 1 && contest.c.end.certain);
+        CHECK(contest.c.fastest == 1 && (contest.of[0].winner_certain == 1));
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
-        if (processes > 1) CHECK_INT(contest.c.n_pairs, 4); // to the baseline, itself too, and to the fastest
     }
     // a pair scatters as the shorter of the two does: 0 and its equal; 0 and 1, 0 and 2, 2 and the fastest
     kbi_pools pools;
     memset(&pools, 0, sizeof pools);
-    meet(3, PROCESSES, three), kbi_rivals_open(&contest.c, &pools);
+    meet(3, PROCESSES, three), kbi_rivals_pool(&contest.c, &pools), KBENCH_FREE(contest.c.m), KBENCH_FREE(contest.c.rows);
     CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
     CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
     kbi_pools_free(&pools);
@@ -729,11 +725,11 @@ static void test_rivals(void) {
     for (int i = 0; i < 2; i++) {
         meet(4, 1, rated[i]), judge_group();
         for (int k = 0; k < RIVALS; k++) CHECK_STR(contest.of[k].rating, words[i][k]);
-        CHECK_INT(contest.c.end.fastest, 0), CHECK(contest.c.end.certain);
+        CHECK_INT(contest.c.fastest, 0), CHECK((contest.of[0].winner_certain == 1));
     }
     meet(4, 1, rated[1]), contest.of[0].verified = -1, judge_group();
     CHECK_STR(contest.of[0].rating, NULL), CHECK_STR(contest.of[1].rating, "excellent");
-    CHECK_STR(contest.of[2].rating, "fair"), CHECK_INT(contest.c.end.fastest, 0);
+    CHECK_STR(contest.of[2].rating, "fair"), CHECK_INT(contest.c.fastest, 0);
     // what keeps two from being held against each other, and what widens what may be chance
     static const double two[] = { 1.02, 1 };
     for (int what = 0; what < 11; what++) {
@@ -763,14 +759,14 @@ static void test_rivals(void) {
         if (what == 3) CHECK_REAL(of->noise_floor, 0.01, 1e-12);
         if (what == 7) CHECK(isnan(of->noise_floor));
         CHECK_REAL(of->speedup, what == 8 ? 1.04 : 1.02, 0.005);
-        CHECK_THAT(contest.c.end.certain == (want == KB_FASTER), "rivals %d: certain %d", what,
-                   contest.c.end.certain);
-        CHECK_INT(contest.c.end.fastest, what == 6 ? -1 : 1);
+        CHECK_THAT((contest.of[0].winner_certain == 1) == (want == KB_FASTER), "rivals %d: certain %d", what,
+                   (contest.of[0].winner_certain == 1));
+        CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
     // equals, and one that few rounds have; fewer than six are no contest
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
-    CHECK(contest.of[1].verdict == KB_EQUIVALENT && !contest.c.end.certain && contest.c.end.fastest == 0);
+    CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
     // launches of two shapes, whose biases may be off by as much as the ratio: by so much its interval is wider, of one
     // process and of several, each by its own time
     static const double unlike[] = { 0.002, 0.001 };
@@ -797,9 +793,9 @@ static void test_rivals(void) {
         CHECK_INT(contest.of[1].verdict, rounds < 6 ? KB_UNRESOLVED : KB_FASTER);
     }
     meet(1, 1, two), judge_group();
-    CHECK(isnan(contest.of[0].speedup) && !contest.of[0].rating && contest.c.end.fastest == -1);
+    CHECK(isnan(contest.of[0].speedup) && !contest.of[0].rating && contest.c.fastest == -1);
     meet(0, 1, two), judge_group();
-    CHECK(contest.c.end.fastest == -1 && !contest.c.end.certain);
+    CHECK(contest.c.fastest == -1 && !(contest.of[0].winner_certain == 1));
 }
 
 // --- roofs ---

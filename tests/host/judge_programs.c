@@ -228,14 +228,14 @@ static void test_regime(void) {
     kbi_result_clear(&r);
     kbi_measured_clear(&m);
     m.clock_high = 1980, m.clock_low = m.sm_clock = 1545;
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     CHECK_HAS(r.message, "from 1980 MHz (burst) to 1545 MHz (sustained)");
     r.message = NULL, m.clock_low = 1400; // it came back
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     m.clock_high = 1550, m.clock_low = 1545; // steady
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     kbi_measured_clear(&m); // not known
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     CHECK(r.message == NULL);
     kb_result_free(&r);
 }

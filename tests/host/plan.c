@@ -579,26 +579,7 @@ static void test_listed(void) {
     check_list("--op c", NULL);
 }
 
-// --- which groups a shard and a part have ---
-
-static void test_dealing(void) {
-    static const struct {
-        int n, groups, cost[8], to[8];
-    } rows[] = { { 1, 3, { 5, 3, 3 }, { 0, 0, 0 } },
-                 { 2, 4, { 3, 3, 3, 3 }, { 0, 1, 1, 0 } },
-                 { 2, 5, { 9, 3, 3, 3, 3 }, { 0, 1, 1, 1, 0 } },
-                 { 3, 7, { 3, 3, 3, 3, 3, 3, 3 }, { 0, 1, 2, 2, 1, 0, 0 } },
-                 { 3, 5, { 8, 5, 5, 3, 3 }, { 0, 1, 2, 2, 1 } },
-                 { 4, 2, { 3, 3 }, { 0, 1 } } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        kbi_dealt of[8];
-        int to[8];
-        for (int k = 0; k < 8; k++) of[k].cost = rows[i].cost[k], of[k].group = k;
-        kbi_deal(of, rows[i].groups, rows[i].n, to);
-        for (int k = 0; k < rows[i].groups; k++)
-            CHECK_THAT(to[k] == rows[i].to[k], "row %d, group %d goes to %d", i, k, to[k]);
-    }
-}
+// --- how long a group takes ---
 
 static void test_seconds(void) {
     static const struct {
@@ -695,7 +676,6 @@ int main(void) {
     test_plans();
     test_listed();
     test_cpus();
-    test_dealing();
     test_seconds();
     test_declared();
     test_registry();

@@ -289,14 +289,12 @@ static void test_contest(void) {
 // The judge alone, where rounds of the baseline's equal differ, and a process has none.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
-    const kbi_measured* m[10];
     double samples[2][5][2], sd, lo, hi;
     kb_result results[2];
-    kbi_pair pairs[4];
     kbi_pools pools;
     kbi_rivals c;
-    memset(&c, 0, sizeof c);
     memset(&pools, 0, sizeof pools);
+    kbi_rivals_open(&c, results, 2, 5);
     for (int i = 0; i < 2; i++) {
         kbi_result_clear(&results[i]);
         results[i].time_ms = i ? 9 : 10;
@@ -307,31 +305,31 @@ static void test_ratios(void) {
             measured[i][p].round_ns = &samples[i][p][0], measured[i][p].control_ns = i ? NULL : &samples[i][p][1];
             samples[i][p][0] = i ? alone_ns[p] / ratios[p] : alone_ns[p];
             samples[i][p][1] = alone_ns[p] / equals[p];
-            m[p * 2 + i] = &measured[i][p];
+            c.m[p * 2 + i] = &measured[i][p];
         }
     }
-    c.results = results, c.n = 2, c.processes = 5, c.m = m, c.pairs = pairs;
-    kbi_rivals_open(&c, &pools);
+    kbi_rivals_pool(&c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
-    kbi_judge_group(&c);
+    CHECK_REAL(kbi_judge_ratio_over(&c, &pools, 1, 0, 0.05, &lo, &hi), exp(-mean_of(ratios, 5, &sd)), 1e-12);
+    kbi_judge_group(&c, &pools);
     double mean = mean_of(equals, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_REAL(results[1].noise_floor, KBI_MAX(exp(mean + reach), exp(reach - mean)) - 1, 1e-6);
     mean = mean_of(ratios, 5, &sd), reach = 3.495405933 * sd / sqrt(5); // 1 - 0.05 / 4: two arms share the 5 %
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
     CHECK_REAL(results[1].speedup_low, exp(mean - reach), 1e-9);
     reach = 2.776445105 * sd / sqrt(5);
-    CHECK_REAL(kbi_judge_ratio_over(&c, 1, 0, 0.05, &lo, &hi), exp(-mean), 1e-12); // the other way round
-    CHECK_REAL(lo, exp(-mean - reach), 1e-9);
-    CHECK_INT(c.end.fastest, 1);
-    CHECK(c.end.certain);
+    CHECK_REAL(lo, exp(-mean - reach), 1e-9); // the other way round
+    CHECK_STR(results[0].winner, "mine");
+    CHECK_INT(results[1].winner_certain, 1);
     // without the last process
     kbi_pools_free(&pools);
-    m[9] = NULL, c.n_pairs = 0;
+    kbi_rivals_open(&c, results, 2, 5);
+    for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
     for (int p = 0; p < 4; p++) measured[0][p].arms = measured[1][p].arms = 2;
     mean = mean_of(ratios, 4, &sd), reach = 3.182446305 * sd / sqrt(4);
-    kbi_rivals_open(&c, &pools);
+    kbi_rivals_pool(&c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
-    kbi_judge_group(&c);
+    kbi_judge_group(&c, &pools);
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
     CHECK_REAL(results[1].speedup_high, exp(mean + reach), 1e-8);
     kbi_pools_free(&pools);
@@ -342,14 +340,14 @@ static void test_ratios(void) {
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
-    const kbi_measured* m[2] = { &measured[0], &measured[1] };
     double samples[2][2 * ROUNDS];
     kb_result results[2];
     kbi_rivals c;
-    memset(&c, 0, sizeof c);
+    kbi_rivals_open(&c, results, 2, 1);
     for (int i = 0; i < 2; i++) {
         kbi_result_clear(&results[i]);
         kbi_measured_clear(&measured[i]);
+        c.m[i] = &measured[i];
         results[i].time_ms = i ? 1 / ratio : 1;
         measured[i].core = core, measured[i].stage = 1, measured[i].arms = 2;
         measured[i].rounds = ROUNDS, measured[i].round_ns = samples[i];
@@ -359,8 +357,8 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
             samples[i][ROUNDS + k] = 1e6 * (1 + 1e-4 * (k * 7 % 11 - 5));
         }
     }
-    c.results = results, c.n = 2, c.processes = 1, c.m = m;
-    kbi_judge_group(&c);
+    kbi_rivals_pool(&c, NULL);
+    kbi_judge_group(&c, NULL);
     *noise = results[1].noise_floor;
     CHECK_INT(results[1].flags, 0);
     kb_verdict verdict = results[1].verdict;

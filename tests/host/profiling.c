@@ -210,7 +210,6 @@ static void test_sums(void) {
         events[i].start = rows[i].start, events[i].end = rows[i].end, events[i].cause = rows[i].cause;
     }
     memcpy(events + 8, "block\0call\0kernel\0copy", 23);
-    CHECK(kbi_inside_possible(&made.head, kbi_inside_size(&made.head)));
     kbi_profile_of(&p, &made.head);
     CHECK_INT(p.n_device, 2);
     CHECK_STR(kbi_event_name(&made.head, p.device[0].of), "kernel");
@@ -226,29 +225,6 @@ static void test_sums(void) {
     CHECK_REAL(p.overlap, 0.5, 1e-12);
     CHECK_REAL(p.concurrent, 50.0 / 350, 1e-12);
     kbi_profile_free(&p);
-    // what a pipe brings may be anything
-    for (int what = 0; what < 7; what++) {
-        kbi_inside good = made.head;
-        kbi_event kept = events[7];
-        if (what == 0) events[7].name = 23;
-        if (what == 1) events[7].cause = 8;
-        if (what == 2) events[7].run = 2;
-        if (what == 3) events[7].kind = 9;
-        if (what == 4) made.head.events = 9;
-        if (what == 5) made.head.texts = -1;
-        if (what == 6) memset(made.head.message, 'x', sizeof made.head.message);
-        CHECK(!kbi_inside_possible(&made.head, sizeof(kbi_inside) + 8 * sizeof(kbi_event) + 23));
-        made.head = good, events[7] = kept;
-    }
-    memset(&made, 0, sizeof made);
-    made.head.counters = 1;
-    kbi_counter* c = (kbi_counter*)(uintptr_t)kbi_counters_of(&made.head);
-    CHECK(kbi_inside_size(&made.head) <= sizeof made && kbi_inside_possible(&made.head, kbi_inside_size(&made.head)));
-    for (int what = 0; what < 2; what++) { // names without an end
-        memset(c, 0, sizeof *c);
-        memset(what ? c->unit : c->name, 'x', what ? sizeof c->unit : sizeof c->name);
-        CHECK(!kbi_inside_possible(&made.head, kbi_inside_size(&made.head)));
-    }
 }
 
 // The timeline: its schema, by a script; and what of it can be counted here.
@@ -537,7 +513,7 @@ static void test_failures(void) {
     run("VIRTUAL_CUPTI=1 --op dies,one --profile");
     CHECK_INT(code, 0);
     CHECK_INT(file.n, 2);
-    said("dies/impl=default is not looked into: signal 6 (abort)"), said("plain 8 40.00 us 100%");
+    said("dies/impl=default is not looked into: signal 6 (Aborted)"), said("plain 8 40.00 us 100%");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
     run("VIRTUAL_CUPTI=1 --op on_host --profile"); // no work of the GPU's
     CHECK_INT(code, 0);

@@ -4,6 +4,7 @@
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
