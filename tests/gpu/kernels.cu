@@ -120,7 +120,7 @@ typedef struct {
     size_t work_bytes;
 } job;
 
-static char *arena, *arena_end, *arena_at; // device memory, handed out from the front
+static char *arena, *arena_end, *arena_at; // device memory, allocated from the front
 static cudaStream_t stream;
 
 static char* take(size_t bytes) {

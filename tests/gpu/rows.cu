@@ -68,7 +68,7 @@ constexpr int ctas_of(int, int ctas) { return ctas; }
 #endif
 
 /*  Long rows in registers, 16 bits, a few of them to a CTA, which asks for w and b once for all of them: of a row of
-    32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are on their way; the
+    32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are in flight; the
     first ones are asked for with the rows. */
 template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
 __global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) long_norm_k(kbki_norm<T, Layer> io) {

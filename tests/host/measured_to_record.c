@@ -290,7 +290,7 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
-// how wide a contest's intervals are: 95 % for all rivals at once, so each one's is wider the more there are
+// width of a comparison's intervals: 95 % for all implementations together, so each is wider the more there are
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };
     kbi_arm* all = (kbi_arm*)calloc(RIVALS + 1, sizeof(kbi_arm));
@@ -489,7 +489,7 @@ static void test_received(void) {
     got.m.n = -1, CHECK(!kbi_measured_receive(&got.m, sizeof got));
 }
 
-// --- contests: order, room, the arrays of rounds ---
+// --- comparisons: order, room, the arrays of rounds ---
 
 // Over a cycle everybody stands at every place equally often, and behind everybody else.
 static void test_order(void) {
@@ -571,7 +571,7 @@ static void test_contest_enough(void) {
     CHECK(kbi_contest_enough(&c, 0));
 }
 
-// What a contest needs of memory.
+// What a comparison needs of memory.
 static void test_room(void) {
     kbi_contest c = new_contest(2);
     (void)c;
@@ -1133,7 +1133,7 @@ static void test_stage_fails(void) {
     memset(&m, 0, sizeof m), allowed = 1;
     CHECK(!kbi_stage_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // nothing to lie there
     m.most = 8;
-    CHECK(kbi_stage_open(&s, &b, one, 1)), CHECK(!m.wings), CHECK_INT(alive, 1); // alone it needs no wings
+    CHECK(kbi_stage_open(&s, &b, one, 1)), CHECK(!m.wings), CHECK_INT(alive, 1); // alone it needs no copies
     kbi_stage_close(&s, one, 1);
     CHECK_INT(alive, 0);
 }
