@@ -13595,9 +13595,9 @@ static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const struct {
         const char *key, *before;
-    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
-    const char** names[KBI_COUNT(objects)];
-    int count[KBI_COUNT(objects)];
+    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[3];
+    int count[3];
     for (int64_t i = -1; i < n; i++) {
         const kb_result* r = i < 0 ? NULL : &records[i];
         kbi_csv_keys(t, r);
