@@ -1622,13 +1622,11 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
-    void* p = kbi_arena_alloc(a, bytes + 1);
-    if (bytes) memcpy(p, from, bytes);
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_arena_alloc(a, n + 1);
+    if (n) memcpy(p, s, n);
     return p;
 }
-
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -1701,21 +1699,17 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
+// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const char* s, unsigned* code) {
+    static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned first = (unsigned char)*s;
+    int n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+    *code = n > 1 ? first & (0x7fu >> n) : first;
+    for (int i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
+        *code = *code << 6 | ((unsigned char)s[i] & 63u);
+    }
+    return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
 // Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
@@ -1731,8 +1725,8 @@ static bool kbi_invisible(unsigned code) {
 }
 
 static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
+    unsigned code;
+    return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
 // "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
@@ -1743,31 +1737,10 @@ static bool kbi_log_command(const char* s) {
     return s[n] == '[';
 }
 
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
-    bool starts = true;
-    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
-    return starts;
+static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
+    size_t i = t->n;
+    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
+    return !i || t->s[i - 1] == '\n';
 }
 
 // A word as a shell has to be given it.
@@ -1782,16 +1755,27 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
+// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
+// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
+// become U+FFFD. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
-    char spelled[16];
     while (*s) {
-        const char *plain = s, *piece;
+        const char* plain = s;
+        unsigned code;
         while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
-        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
-        kbi_put(t, piece, n);
+        int n = kbi_utf8(s, &code);
+        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        if (!n)
+            kbi_puts(t, "\xef\xbf\xbd");
+        else if (!command && !kbi_invisible(code))
+            kbi_put(t, s, (size_t)n);
+        else if (code >= '\t' && code <= '\r')
+            kbi_puts(t, " ");
+        else
+            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+        s += KBI_MAX(n, 1);
     }
 }
 
@@ -1945,23 +1929,23 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+    for (const char *p = s, *plain; *p;) {
+        unsigned code;
         for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        kbi_put(t, plain, (size_t)(p - plain));
         if (!*p) break;
-        int n = kbi_utf8(p);
-        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
+        int n = kbi_utf8(p, &code);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
             kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
                      code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
-            kbi_put(t, (const char*)p, (size_t)n);
+            kbi_put(t, p, (size_t)n);
         else
             kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
@@ -2477,11 +2461,12 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_set there = KBI_BLANK;
     bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
     for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n; at++) {
-            uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++) h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
-            bool absent = kbi_set_add(&there, h);
+        for (size_t at = 0; at < of[k]->n;) {
+            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
+            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
+            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
             if (k == 1 && absent) kept = false;
+            at += n + 1;
         }
     kbi_set_free(&there);
     kbi_text_free(&all);
@@ -11790,7 +11775,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof s.median), &s.median, sizeof s.median);
     r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
@@ -12045,7 +12030,8 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms,
+                                       sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -12695,8 +12681,8 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
-static int kbi_character_width(const char* s, int n) {
+// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+static int kbi_character_width(unsigned code) {
     static const struct {
         unsigned from, to;
         int width;
@@ -12704,7 +12690,6 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -12715,10 +12700,11 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
     while (at < n) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        unsigned code;
+        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)bytes;
+        at += (size_t)KBI_MAX(bytes, 1);
     }
     return at;
 }
@@ -12737,9 +12723,10 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
     if (whole) return;
     for (int room = columns - 3 - used; width > room;) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
-        width -= kbi_character_width(s + tail, bytes);
-        tail += (size_t)bytes;
+        unsigned code;
+        int bytes = kbi_utf8(s + tail, &code);
+        width -= kbi_character_width(code);
+        tail += (size_t)KBI_MAX(bytes, 1);
     }
     kbi_putf(t, "...%s", s + tail);
 }
