@@ -2119,7 +2119,10 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+    return error == ENXIO    ? "nobody reads this pipe"
+           : error == ESPIPE ? "it is not a regular file"
+           : error == EBUSY  ? "another process has locked it; wait until that process has ended"
+                             : strerror(error);
 }
 
 // The first line of a regular file, without its end; false when there is none.
@@ -2380,7 +2383,6 @@ typedef struct kbi_lines {
     int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
     off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
-    bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
     bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
@@ -2395,8 +2397,8 @@ static void kbi_lines_free(kbi_lines* l) {
 }
 
 // Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
-// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
+// works over a network. -1: errno says why not.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited = 0;; waited += 10) {
         struct flock lock;
@@ -2412,17 +2414,10 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
-        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
-        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
-        if (over && held && !l->busy) {
-            fcntl(file, F_GETLK, &lock);
-            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-        }
+        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
         close(file);
-        l->busy |= over && held;
-        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
@@ -2444,7 +2439,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
         kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    else if (!good && errno != EBUSY)
+    else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (plain && file >= 0)
         close(file);
@@ -2499,8 +2494,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
-    if (file < 0 && (errno == EBUSY || l->moved)) return false;
-    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    if (file < 0 && l->moved) return false;
+    if (file < 0)
+        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
+               kbi_lines_flush(l, milliseconds);
     off_t end = lseek(file, 0, SEEK_END);
     if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
         close(file);
@@ -2529,8 +2526,6 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (!good && errno == EBUSY && !l->moved)
-        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
     if (good && l->mine.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
@@ -2723,13 +2718,6 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
         if (over) break;
     }
     return out;
-}
-
-// Of a list, those that this process may not run on. false: there are none.
-static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_cpus* beyond) {
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(list->of); i++) any |= (beyond->of[i] = list->of[i] & ~allowed->of[i]) != 0;
-    return any;
 }
 
 // The one that this thread runs on now; 0 where the system does not say.
@@ -5093,16 +5081,18 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
-    kbi_cpus list, allowed, beyond;
-    char not_ours[80], ours[200];
+    kbi_cpus list, allowed;
+    char ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
-    kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
-              kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
-    return false;
+    for (int i = 0; i < KBI_COUNT(list.of); i++)
+        if (list.of[i] & ~allowed.of[i])
+            return kbi_error("--cpu %s: this process may run on %s only", value,
+                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                   false;
+    return kbi_take_text(option, values, value);
 }
 
 // Pins this process to the processors of --cpu; false after an error message.

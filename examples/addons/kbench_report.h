@@ -5980,7 +5980,7 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
     const char* path = kbi_options_now->jsonl;
     int file = like ? kbi_lines_lock(l) : kbi_open_input(path, false);
     bool none = file < 0 && errno == ENOENT && !like, good = none || (file >= 0 && kbi_past_read(file));
-    if (!good && errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
+    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
     int64_t done = good ? kbi_past_find(cases, n, like) : 0;
     if (good && like && !kbi_past_drop(file, l->path))
         good = (kbi_error("--resume: cannot replace %s: %s", path, strerror(errno)), false);
