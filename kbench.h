@@ -505,22 +505,21 @@ typedef struct kb_desc {
 // The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
 // clang-format off
 #define KB_STATISTICS(x) \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+    x(real, time_ms, time, stats(median), "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
+    x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real, time_ms_min, time, stats(min), "ms: shortest") \
+    x(real, time_ms_max, time, stats(max), "ms: longest") \
+    x(real, time_ms_mad, time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real, time_ms_p5, time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real, time_ms_p25, time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real, time_ms_p75, time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real, time_ms_p95, time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real, time_ms_p99, time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real, time_ms_ci_high, time, stats(ci_high), "ms: its upper end") \
+    x(real, cv, time, stats(cv), "std over mean, no unit") \
+    x(real, precision, time, stats(precision), "half the interval over the median, no unit")
 // clang-format on
 
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
@@ -568,141 +567,125 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, code, \
-      "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, code, "what is computed") \
-    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, code, "how it is computed") \
-    x(text,    origin,                what, code, "own, vendor or user") \
-    x(whole,   rung,                  what, code, "step of the ladder from naive up") \
-    x(text,    dtype,                 what, code, "element type") \
-    x(whole,   batch_size,            what, code, "value of the axis of that name") \
-    x(whole,   sequence_length,       what, code, "value of the axis of that name") \
-    x(whole,   tensor_dimension,      what, code, "value of the axis of that name") \
-    x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
-    x(whole,   planned,               what, code, \
-      "cases of this operation and direction that the run set out for") \
+    x(text, name, what, code, "operation, dir, impl, dtype and axes: unique within a run") \
+    x(text, operation, what, code, "what is computed") \
+    x(text, direction, what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text, implementation, what, code, "how it is computed") \
+    x(text, origin, what, code, "own, vendor or user") \
+    x(whole, rung, what, code, "step of the ladder from naive up") \
+    x(text, dtype, what, code, "element type") \
+    x(whole, batch_size, what, code, "value of the axis of that name") \
+    x(whole, sequence_length, what, code, "value of the axis of that name") \
+    x(whole, tensor_dimension, what, code, "value of the axis of that name") \
+    x(params, params, what, code, "every axis and its value; numbers are numbers") \
+    x(whole, planned, what, code, "cases of this operation and direction that the run set out for") \
     KB_STATISTICS(x) \
-    x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
-    x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
-    x(text,    cache,                 time, measured(cache), \
-      "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text,    timer,                 time, measured(timer), "events, cupti or wall: what clock it was timed by") \
-    x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
-    x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
-    x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
-    x(real,    wall_ms,               time, code, "ms that the case took in all") \
-    x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
-    x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
-    x(whole,   processes,             time, timed, "processes that gave a median") \
-    x(samples, process_ms,            time, timed, "ms: the median of each process, in turn") \
-    x(real,    inference_speed,       rate, timed, "launches a second, 1000 / time_ms") \
-    x(real,    throughput_gbps,       rate, timed, "1e9 bytes a second, by kb_bytes") \
-    x(real,    gflops,                rate, timed, "1e9 operations a second, by kb_flops") \
-    x(real,    items_per_second,      rate, timed, "items a second, by kb_items") \
-    x(real,    queries_per_second,    rate, timed, "queries a second, by kb_queries") \
-    x(real,    gpu_efficiency,        rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
-    x(text,    roof,                  rate, timed, \
-      "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
-    x(text,    compute_roof,          rate, timed, "that the operations are held against, the nearest or not") \
-    x(real,    compute_roof_gflops,   rate, timed, "1e9 operations a second that it reaches") \
-    x(text,    bound,                 rate, timed, "memory, compute or latency; by counters also L2 or launch") \
-    x(real,    bytes,                 rate, measured(bytes), "bytes a launch, as declared") \
-    x(real,    flops,                 rate, measured(flops), "operations a launch, as declared") \
-    x(real,    flops_per_joule,       rate, code, "operations a joule, by kb_flops and energy_mj") \
-    x(real,    bytes_per_joule,       rate, code, "bytes a joule, by kb_bytes and energy_mj") \
-    x(params,  counters,              rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
-    x(params,  counter_units,         rate, code, "their units, where one was given") \
-    x(real,    memory_mb,             memory, code, "MiB of device memory at the case's peak") \
-    x(whole,   memory_bytes,          memory, measured(memory), "the same in bytes") \
-    x(real,    host_memory_mb,        memory, code, "MiB of host memory at the case's peak") \
-    x(whole,   leaked_bytes,          memory, measured(leaked), \
-      "bytes of device memory that the function left allocated") \
-    x(text,    baseline,              contest, code, \
-      "implementation that the others of the group are compared with") \
-    x(real,    speedup,               contest, code, "the baseline's time over this one's, from common rounds") \
-    x(real,    speedup_low,           contest, code, \
-      "lower end of its interval, 95 % for all of the group at once") \
-    x(real,    speedup_high,          contest, code, "its upper end") \
-    x(real,    noise_floor,           contest, code, \
-      "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
-    x(verdict, verdict,               contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
-    x(text,    rating,                contest, code, \
-      "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
-    x(truth,   shared_buffers,        contest, code, \
-      "whether its data lay where its rivals' did: same addresses, pages") \
-    x(text,    winner,                contest, code, \
-      "implementation that was fastest, of two or more that have times") \
-    x(truth,   winner_certain,        contest, code, "whether it is surely faster than each of the others") \
-    x(status,  status,                trust, code, "ok, failed, skipped") \
-    x(truth,   verified,              trust, code, "whether a check passed; null: nothing was checked") \
-    x(real,    max_error,             trust, code, "largest error that the checks saw") \
-    x(real,    tolerance,             trust, code, "what they allowed") \
-    x(flags,   flags,                 trust, code, "names of KB_FLAGS") \
-    x(text,    message,               trust, code, "what was remarked, for people") \
-    x(text,    kernel,                kernel, measured(kernel), \
-      "name of the block's first kernel, as the audit saw it") \
-    x(text,    grid,                  kernel, code, "its blocks, XxYxZ") \
-    x(text,    block,                 kernel, code, "its threads in a block, XxYxZ") \
-    x(whole,   registers,             kernel, measured(registers), "a thread") \
-    x(whole,   shared_bytes,          kernel, measured(shared_bytes), "bytes of shared memory a block") \
-    x(whole,   local_bytes,           kernel, measured(local_bytes), "bytes of local memory a thread") \
-    x(real,    occupancy_theoretical, kernel, measured(occupancy), \
+    x(whole, samples, time, stats(n), "how many were taken; none is dropped") \
+    x(samples, samples_ms, time, timed, "ms: each, in the order they were taken") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
+    x(text, timer, time, measured(timer), "events, cupti or wall: what clock it was timed by") \
+    x(real, time_ms_raw, time, timed, "ms: the median before the bias was taken off") \
+    x(real, bias_ms, time, timed, "ms that the timer reads too much, taken off each sample") \
+    x(real, floor_ms, time, timed, "ms that an empty kernel reads in this mode") \
+    x(real, wall_ms, time, code, "ms that the case took in all") \
+    x(whole, launches_per_sample, time, code, "runs of the block whose mean is one sample") \
+    x(whole, samples_retaken, time, code, "samples taken anew because something disturbed them") \
+    x(whole, processes, time, timed, "processes that gave a median") \
+    x(samples, process_ms, time, timed, "ms: the median of each process, in turn") \
+    x(real, inference_speed, rate, timed, "launches a second, 1000 / time_ms") \
+    x(real, throughput_gbps, rate, timed, "1e9 bytes a second, by kb_bytes") \
+    x(real, gflops, rate, timed, "1e9 operations a second, by kb_flops") \
+    x(real, items_per_second, rate, timed, "items a second, by kb_items") \
+    x(real, queries_per_second, rate, timed, "queries a second, by kb_queries") \
+    x(real, gpu_efficiency, rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
+    x(text, roof, rate, timed, "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text, compute_roof, rate, timed, "that the operations are held against, the nearest or not") \
+    x(real, compute_roof_gflops, rate, timed, "1e9 operations a second that it reaches") \
+    x(text, bound, rate, timed, "memory, compute or latency; by counters also L2 or launch") \
+    x(real, bytes, rate, measured(bytes), "bytes a launch, as declared") \
+    x(real, flops, rate, measured(flops), "operations a launch, as declared") \
+    x(real, flops_per_joule, rate, code, "operations a joule, by kb_flops and energy_mj") \
+    x(real, bytes_per_joule, rate, code, "bytes a joule, by kb_bytes and energy_mj") \
+    x(params, counters, rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
+    x(params, counter_units, rate, code, "their units, where one was given") \
+    x(real, memory_mb, memory, code, "MiB of device memory at the case's peak") \
+    x(whole, memory_bytes, memory, measured(memory), "the same in bytes") \
+    x(real, host_memory_mb, memory, code, "MiB of host memory at the case's peak") \
+    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function left allocated") \
+    x(text, baseline, contest, code, "implementation that the others of the group are compared with") \
+    x(real, speedup, contest, code, "the baseline's time over this one's, from common rounds") \
+    x(real, speedup_low, contest, code, "lower end of its interval, 95 % for all of the group at once") \
+    x(real, speedup_high, contest, code, "its upper end") \
+    x(real, noise_floor, contest, code, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
+    x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
+    x(text, rating, contest, code, "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
+    x(truth, shared_buffers, contest, code, "whether its data lay where its rivals' did: same addresses, pages") \
+    x(text, winner, contest, code, "implementation that was fastest, of two or more that have times") \
+    x(truth, winner_certain, contest, code, "whether it is surely faster than each of the others") \
+    x(status, status, trust, code, "ok, failed, skipped") \
+    x(truth, verified, trust, code, "whether a check passed; null: nothing was checked") \
+    x(real, max_error, trust, code, "largest error that the checks saw") \
+    x(real, tolerance, trust, code, "what they allowed") \
+    x(flags, flags, trust, code, "names of KB_FLAGS") \
+    x(text, message, trust, code, "what was remarked, for people") \
+    x(text, kernel, kernel, measured(kernel), "name of the block's first kernel, as the audit saw it") \
+    x(text, grid, kernel, code, "its blocks, XxYxZ") \
+    x(text, block, kernel, code, "its threads in a block, XxYxZ") \
+    x(whole, registers, kernel, measured(registers), "a thread") \
+    x(whole, shared_bytes, kernel, measured(shared_bytes), "bytes of shared memory a block") \
+    x(whole, local_bytes, kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
-    x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
-    x(whole,   device,                machine, code, "number of the GPU") \
-    x(text,    gpu,                   machine, code, "its name") \
-    x(text,    compute_capability,    machine, code, "9.0") \
-    x(text,    driver,                machine, code, "its version") \
-    x(text,    cuda,                  machine, code, "version of the runtime") \
-    x(text,    no_gpu,                machine, code, "why there is none, for people; null with one") \
-    x(text,    tool,                  machine, machine(tool), \
-      "compute-sanitizer or the like, under which nothing is timed") \
-    x(real,    copy_roof_gbps,        machine, code, "1e9 bytes a second of the best copy, read and written") \
-    x(real,    read_roof_gbps,        machine, code, "1e9 bytes a second of the best read") \
-    x(real,    write_roof_gbps,       machine, code, "1e9 bytes a second of the best write") \
-    x(real,    sm_clock_mhz,          machine, measured(sm_clock), "MHz at the end of the samples") \
-    x(real,    memory_clock_mhz,      machine, measured(memory_clock), "MHz") \
-    x(truth,   clocks_locked,         machine, machine(clocks_locked), "whether somebody fixed the clocks") \
-    x(real,    power_w,               machine, measured(power), "W at the end of the samples") \
-    x(real,    energy_mj,             machine, code, "mJ a launch, launches back to back: --energy") \
-    x(real,    idle_power_w,          machine, code, \
-      "W before that, with nothing at work; energy_mj has it, too") \
-    x(real,    temperature_c,         machine, measured(temperature), "degrees Celsius") \
-    x(text,    throttle,              machine, measured(throttle), "why the clock was lowered") \
-    x(whole,   l2_bytes,              machine, code, "of the cache that all multiprocessors share") \
-    x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
-    x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
-    x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
-    x(text,    cpus,                  machine, machine(cpus), \
-      "processors that the measuring process may run on, 0,2-3") \
-    x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
+    x(real, occupancy_achieved, kernel, code, "percent, as counters saw it") \
+    x(text, backend, machine, machine(backend), "cuda, cpu") \
+    x(whole, device, machine, code, "number of the GPU") \
+    x(text, gpu, machine, code, "its name") \
+    x(text, compute_capability, machine, code, "9.0") \
+    x(text, driver, machine, code, "its version") \
+    x(text, cuda, machine, code, "version of the runtime") \
+    x(text, no_gpu, machine, code, "why there is none, for people; null with one") \
+    x(text, tool, machine, machine(tool), "compute-sanitizer or the like, under which nothing is timed") \
+    x(real, copy_roof_gbps, machine, code, "1e9 bytes a second of the best copy, read and written") \
+    x(real, read_roof_gbps, machine, code, "1e9 bytes a second of the best read") \
+    x(real, write_roof_gbps, machine, code, "1e9 bytes a second of the best write") \
+    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz at the end of the samples") \
+    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz") \
+    x(truth, clocks_locked, machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+    x(real, power_w, machine, measured(power), "W at the end of the samples") \
+    x(real, energy_mj, machine, code, "mJ a launch, launches back to back: --energy") \
+    x(real, idle_power_w, machine, code, "W before that, with nothing at work; energy_mj has it, too") \
+    x(real, temperature_c, machine, measured(temperature), "degrees Celsius") \
+    x(text, throttle, machine, measured(throttle), "why the clock was lowered") \
+    x(whole, l2_bytes, machine, code, "of the cache that all multiprocessors share") \
+    x(truth, ecc, machine, machine(ecc), "whether error correction is on") \
+    x(truth, mig, machine, machine(mig), "whether the GPU is partitioned") \
+    x(text, host, machine, run(host), "its name") \
+    x(text, cpu, machine, run(facts.cpu), "its processor") \
+    x(text, cpus, machine, machine(cpus), "processors that the measuring process may run on, 0,2-3") \
+    x(real, cpu_clock_mhz, machine, measured(cpu_clock), \
       "MHz of the one that it was on at the end of the samples") \
-    x(text,    cpu_governor,          machine, machine(governor), \
+    x(text, cpu_governor, machine, machine(governor), \
       "what chooses that clock; null: virtual machines do not say") \
-    x(truth,   cpu_boost,             machine, machine(boost), "whether it may rise above the nominal clock") \
-    x(whole,   preemptions,           machine, measured(preemptions), \
+    x(truth, cpu_boost, machine, machine(boost), "whether it may rise above the nominal clock") \
+    x(whole, preemptions, machine, measured(preemptions), \
       "times that the process had to make room for another, in the samples") \
-    x(real,    cpu_waited,            machine, measured(cpu_waited), \
+    x(real, cpu_waited, machine, measured(cpu_waited), \
       "percent of the samples' span that it was ready and had no processor") \
-    x(real,    cpu_stolen,            machine, measured(cpu_stolen), \
+    x(real, cpu_stolen, machine, measured(cpu_stolen), \
       "percent of the processors' busy time that a hypervisor gave away") \
-    x(text,    kernel_version,        machine, run(kernel_version), "of the operating system") \
-    x(params,  environment,           machine, code, \
-      "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
-    x(text,    kbench_version,        run, code, "of the program that measured") \
-    x(whole,   schema,                run, code, "of this table; 3") \
-    x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
-    x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, code, "the command line") \
-    x(whole,   seed,                  run, run(seed), "of data and order") \
-    x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
-    x(text,    build,                 run, code, "compiler and options") \
-    x(text,    run_id,                run, run(run_id), "the same for all records of a run, and for no others") \
-    x(text,    shard,                 run, run(shard), "K/N, the part of the plan that this run was") \
-    x(whole,   place,                 run, code, "of the case in the plan, from 1, all shards together")
+    x(text, kernel_version, machine, run(kernel_version), "of the operating system") \
+    x(params, environment, machine, code, "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
+    x(text, kbench_version, run, code, "of the program that measured") \
+    x(whole, schema, run, code, "of this table; 3") \
+    x(text, date, run, run(date), "UTC, 2026-01-31T23:59:59Z") \
+    x(text, binary, run, run(binary), "hash of the executable's bytes") \
+    x(text, command, run, code, "the command line") \
+    x(whole, seed, run, run(seed), "of data and order") \
+    x(text, git_commit, run, run(git_commit), "of the folder in which the program ran") \
+    x(text, build, run, code, "compiler and options") \
+    x(text, run_id, run, run(run_id), "the same for all records of a run, and for no others") \
+    x(text, shard, run, run(shard), "K/N, the part of the plan that this run was") \
+    x(whole, place, run, code, "of the case in the plan, from 1, all shards together")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -997,20 +980,20 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Names may come from macros, which are expanded, and may be string literals.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...)                                                                                         \
-    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
+#define KBENCH_IMPL(...) \
+    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument, help) KBI_OUTPUT(name, argument, help)
-#define KBI_OUTPUT(name, argument_, help_)                                                                       \
-    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                               \
-    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                    \
-        static kb_output output;                                                                                 \
-        output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.fill = kbi_fill_##name;                                                                           \
-        kb_add_output(&output);                                                                                  \
-    }                                                                                                            \
+#define KBI_OUTPUT(name, argument_, help_) \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
+    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
+        static kb_output output; \
+        output.option = #name, output.argument = argument_, output.help = help_; \
+        output.fill = kbi_fill_##name; \
+        kb_add_output(&output); \
+    } \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -1025,11 +1008,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...)                                                                                       \
+#define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
-#define KB_AXIS_REAL(name, ...)                                                                                  \
+#define KB_AXIS_REAL(name, ...) \
     { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
-#define KB_AXIS_STR(name, ...)                                                                                   \
+#define KB_AXIS_STR(name, ...) \
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
@@ -1049,12 +1032,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
 // KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
 // a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
-#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance)                                                      \
-    do {                                                                                                         \
-        const int64_t kbi_n = (n);                                                                               \
-        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n);                                               \
-        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression);                      \
-        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance);                                       \
+#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
+    do { \
+        const int64_t kbi_n = (n); \
+        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n); \
+        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression); \
+        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
@@ -1062,10 +1045,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
 // object that is not const, except bit-fields.
 #ifdef __cplusplus
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
 #else
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
 #endif
 // Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
@@ -1074,32 +1057,32 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
-#define KB_TYPE_OF(p)                                                                                            \
-    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3,              \
-        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16,                    \
-        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32,                                                     \
-        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
+#define KB_TYPE_OF(p) \
+    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
+        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
+        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32, \
+        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32, \
         long long: KB_I64, unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
 #define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
-#define kb_check(kb, got, want, n, tolerance)                                                                    \
+#define kb_check(kb, got, want, n, tolerance) \
     kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_norm(kb, got, want, n, tolerance)                                                               \
+#define kb_check_norm(kb, got, want, n, tolerance) \
     kb_check_norm_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_ulp(kb, got, want, n, ulps)                                                                     \
+#define kb_check_ulp(kb, got, want, n, ulps) \
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
 // Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
 // block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
 #ifdef __cplusplus
-#define KBI_TIME(kb, host)                                                                                       \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
+#define KBI_TIME(kb, host) \
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
          --kbi_this.left)
 #elif !defined(__STDC_VERSION__)
 #define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
 #else
-#define KBI_TIME(kb, host)                                                                                       \
+#define KBI_TIME(kb, host) \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
@@ -1127,58 +1110,58 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
 // name or an element. These are constants for the compiler, as no comparison of characters is.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
-#define KBI_IN_NAME(c)                                                                                           \
-    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+#define KBI_IN_NAME(c) \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
         __builtin_memcmp(c, "^", 1) != 0)
 #define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
 #define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
-#define KBI_NAME(t)                                                                                              \
-    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+#define KBI_NAME(t) \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) && \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
 #define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
-#define KBI_KEEP(x)                                                                                              \
-    do {                                                                                                         \
-        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
-        enum {                                                                                                   \
-            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
-                !__builtin_types_compatible_p(                                                                   \
-                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
-                __builtin_types_compatible_p(                                                                    \
-                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
-        };                                                                                                       \
-        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
-        enum {                                                                                                   \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
-            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
-            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
-            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
-        };                                                                                                       \
-        double kbi_no_float;                                                                                     \
-        int kbi_no_word;                                                                                         \
-        if (kbi_keep_word)                                                                                       \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
-        else if (kbi_float)                                                                                      \
-            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
-        else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
+#define KBI_KEEP(x) \
+    do { \
+        enum { kbi_keep_named = KBI_NAME(#x) }; \
+        enum { \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) && \
+                !__builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
+                __builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
+        }; \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x)); \
+        enum { \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */ \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))), \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*), \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8 \
+        }; \
+        double kbi_no_float; \
+        int kbi_no_word; \
+        if (kbi_keep_word) \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x); \
+        else if (kbi_float) \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x); \
+        else \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
     } while (0)
-#define KBI_KEEP_IN(where, object, x)                                                                            \
+#define KBI_KEEP_IN(where, object, x) \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
 #endif
-#define KBI_KEEP_AT(address, line, x)                                                                            \
+#define KBI_KEEP_AT(address, line, x) \
     __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 
 // More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
 #ifdef __cplusplus
 #define KBI_FITS(type, T, ...) type
 #else
-#define KBI_FITS(type, T, ...)                                                                                   \
-    ((kb_axis_type)(type + 0 * sizeof(struct {                                                                   \
-                        int an_axis_has_at_most_32_values                                                        \
-                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
+#define KBI_FITS(type, T, ...) \
+    ((kb_axis_type)(type + 0 * sizeof(struct { \
+                        int an_axis_has_at_most_32_values \
+                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1; \
                     })))
 #endif
 // In C 0, not NULL: KBENCH(op, "name") compiles then, and kbi_register's message says what it should have been.
@@ -1196,15 +1179,15 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
 #define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
-#define KBI_BENCH_(n, op, impl, ...)                                                                             \
-    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
-    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
+#define KBI_BENCH_(n, op, impl, ...) \
+    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
+    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ }; \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
-                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                         \
-    KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
-        kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
-    }                                                                                                            \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL }; \
+    KBI_CONSTRUCTOR static void kbi_register_##n(void) { \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1)); \
+        kbi_register(&kbi_entry_##n, op, impl, kbi_build()); \
+    } \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
 
@@ -1252,15 +1235,15 @@ template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { valu
 template <int where> struct kbi_keeper_in {
     template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
 };
-#define KBI_X(where, how)                                                                                        \
-    template <> struct kbi_keeper_in<where> {                                                                         \
-        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
-            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
-        }                                                                                                        \
-        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
-            T value = x;                                                                                         \
-            keep<line>(value);                                                                                   \
-        }                                                                                                        \
+#define KBI_X(where, how) \
+    template <> struct kbi_keeper_in<where> { \
+        template <int line, class T> static KBI_FORCED void keep(T& x) { \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory"); \
+        } \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) { \
+            T value = x; \
+            keep<line>(value); \
+        } \
     };
 KBI_X(KBI_IN_WORD, "+r")
 KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
@@ -4792,45 +4775,45 @@ enum {
     KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
     KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
     KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
     x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
-        KBI_ANY, KBI_SELECTS) \
+      KBI_ANY, KBI_SELECTS) \
     KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
-        kbi_take_shard, KBI_ANY, 0) \
+      kbi_take_shard, KBI_ANY, 0) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
-        const char*, kbi_take_device, KBI_ANY, 0) \
+      KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+      const char*, kbi_take_device, KBI_ANY, 0) \
     KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
     KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
-        100, KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, 100, \
+      KBI_EFFORT) \
     KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
     KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
     KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
+      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT) \
+      KBI_EFFORT) \
     KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
     KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
-        KBI_LAUNCHES_LIMIT, 0) \
+      KBI_LAUNCHES_LIMIT, 0) \
     x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+      kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
     KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
     KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
     KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
     KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
     KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
     KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
-        "events,cupti,both,wall", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", "events,cupti,both,wall", \
+      KBI_GPU) \
     KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
     KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
     KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
@@ -4841,14 +4824,14 @@ enum {
     x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
     KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
-        KBI_WRITES | KBI_IN_LOAD) \
+      KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
-        KBI_ALWAYS) \
+      KBI_ALWAYS) \
     KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
     KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
     KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
@@ -4856,9 +4839,9 @@ enum {
     KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
     KBI_BARE(x, version, "version", "out", "the version", 0) \
     KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
-        KBI_INSTEAD | KBI_IN_LOAD) \
+      KBI_INSTEAD | KBI_IN_LOAD) \
     x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
-        KBI_IN_LOAD)
+      KBI_IN_LOAD)
 // clang-format on
 
 enum kbi_option_id {
@@ -13284,8 +13267,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of text
-// of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A text of
+// others is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
