@@ -7836,38 +7836,40 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
 // An empty kernel of that shape; false where this GPU has no such launch.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
-    // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
-    if (shape->writes)
-        arguments[0] =
-            kbi_lab.gpu.touch + (kbi_lab.gpu.empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
-    if (shape->cluster <= 1)
-        return kbi_lab.gpu.launch(f, blocks, 1, 1, threads, 1, 1, shared, kbi_lab.gpu.stream, all, NULL) == 0;
+    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+        arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
+    if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
-    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, kbi_lab.gpu.stream, &cluster, 1 };
-    return kbi_lab.gpu.launch_as && kbi_lab.gpu.launch_as(&config, f, all, NULL) == 0;
+    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, g->stream, &cluster, 1 };
+    return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
+}
+
+// A grid that fills the device; such kernels go over memory in a loop.
+static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+    return kbi_launch(f, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_read(const void* p, size_t bytes) {
     uint64_t n = bytes / 16;
-    void* sink = kbi_lab.gpu.device_clock;
-    void* arguments[] = { &p, &n, &sink };
-    kbi_launch(KBI_F_READ, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    kbi_launch_wide(KBI_F_READ, arguments);
 }
 
 static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
     uint64_t n = bytes / 16;
     void* arguments[] = { &to, &from, &n };
-    kbi_launch(KBI_F_COPY, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_COPY, arguments);
 }
 
 static void kbi_gpu_write(void* to, size_t bytes) {
     uint64_t n = bytes / 16;
     uint32_t value = 0x3f000000;
     void* arguments[] = { &to, &n, &value };
-    kbi_launch(KBI_F_WRITE, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_WRITE, arguments);
 }
 
 // Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
@@ -7882,30 +7884,25 @@ static void kbi_evict(void) { kbi_gpu_read(kbi_lab.gpu.clean, kbi_lab.gpu.clean_
 // --- the gate: what is queued behind it starts when the host opens it ---
 
 static void kbi_gate_alarm(int number) {
-    (void)number;
-    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
     if (kbi_lab.gpu.flag) *kbi_lab.gpu.flag = 1;
     kbi_lab.gpu.alarmed = 1;
 }
 
 static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t;
-    memset(&t, 0, sizeof t);
-    t.it_value.tv_sec = seconds;
+    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
 static void kbi_gate_close(void) {
-    *kbi_lab.gpu.flag = 0;
-    kbi_lab.gpu.closed = true;
-    if (kbi_lab.gpu.wait_value) {
-        unsigned long long address = (unsigned long long)(uintptr_t)kbi_lab.gpu.device_flag;
-        if (kbi_lab.gpu.wait_value(kbi_lab.gpu.stream, address, 1, 0) != 0) kbi_lab.gpu.wait_value = NULL;
-    }
-    if (!kbi_lab.gpu.wait_value) {
-        uint64_t deadline =
-            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
-        void* arguments[] = { &kbi_lab.gpu.device_flag, &deadline };
+    kbi_gpu* g = &kbi_lab.gpu;
+    *g->flag = 0;
+    g->closed = true;
+    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
+        g->wait_value = NULL;
+    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
+        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
+        void* arguments[] = { &g->device_flag, &deadline };
         kbi_launch(KBI_F_GATE, 1, 1, arguments);
     }
     kbi_gate_watch(KBI_GATE_SECONDS);
@@ -7962,7 +7959,7 @@ static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
     uint64_t count = (uint64_t)n;
     uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
     void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
-    kbi_launch(KBI_F_FILL, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_FILL, arguments);
 }
 
 static const char* kbi_gpu_wait(void) {
@@ -7971,20 +7968,20 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes them
+// from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
 static const char* kbi_gpu_broken(void) {
-    struct cudaPointerAttributes about;
+    struct cudaPointerAttributes flag;
+    const kbi_gpu* g = &kbi_lab.gpu;
     unsigned long long now = 0;
-    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
-    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
-        return "the function reset the device (cudaDeviceReset)";
-    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
+    if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
     if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
-                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    bool same =
+        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
@@ -8026,15 +8023,24 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
+// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph = NULL;
+    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
+        return false;
+    *inside = cudaGetLastError();
+    *end = cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return true;
+}
+
 static void kbi_gpu_abandon(void) {
+    cudaError_t inside, end;
     kbi_gate_open();
     kbi_lab.gpu.at = 0;
-    enum cudaStreamCaptureStatus status;
-    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-        cudaGraph_t graph = NULL;
-        cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
-        if (graph) cudaGraphDestroy(graph);
-    }
+    kbi_capture_dropped(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
@@ -8074,7 +8080,7 @@ static void kbi_nvml_open(kbi_machine* m) {
         m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
+// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
 static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     static const struct {
         unsigned long long bit;
@@ -8084,11 +8090,10 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
-    for (int i = 0; i < KBI_COUNT(reasons); i++) {
-        size_t n = strlen(m->throttle);
-        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
-        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
-    }
+    for (int i = 0; i < KBI_COUNT(reasons); i++)
+        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
+            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
+                    reasons[i].name);
 }
 
 static void kbi_gpu_throttled(kbi_measured* m) {
@@ -8098,17 +8103,15 @@ static void kbi_gpu_throttled(kbi_measured* m) {
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
-    unsigned value = 0;
-    if (!kbi_lab.nvml.device) return;
-    if (kbi_lab.nvml.clock && kbi_lab.nvml.clock(kbi_lab.nvml.device, 2, &value) == 0) m->memory_clock = value;
-    if (kbi_lab.nvml.power && kbi_lab.nvml.power(kbi_lab.nvml.device, &value) == 0) m->power = value / 1000.0;
-    if (kbi_lab.nvml.temperature && kbi_lab.nvml.temperature(kbi_lab.nvml.device, 0, &value) == 0)
-        m->temperature = value;
-    kbi_gpu_throttled(m);
+    const kbi_nvml* n = &kbi_lab.nvml;
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
-    unsigned count = 64;
-    if (kbi_lab.nvml.processes && kbi_lab.nvml.processes(kbi_lab.nvml.device, &count, processes) == 0 && count > 1)
-        m->others = (int32_t)count - 1;
+    unsigned value = 0, count = 64;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 2, &value) == 0) m->memory_clock = value;
+    if (n->power && n->power(n->device, &value) == 0) m->power = value / 1000.0;
+    if (n->temperature && n->temperature(n->device, 0, &value) == 0) m->temperature = value;
+    if (n->processes && n->processes(n->device, &count, processes) == 0 && count > 1) m->others = (int32_t)count - 1;
+    kbi_gpu_throttled(m);
 }
 #endif
 
@@ -8124,14 +8127,13 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 static void kbi_cupti_keep(const kbi_activity* r) {
-    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
-    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
-    bool own = kernel && r->name &&
-               (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") || kbi_is(r->name, "kbi_gate") ||
-                kbi_is(r->name, "kbi_clock"));
+    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
-    if (own || !span.start || span.end < span.start) return; // 0: not known when it began and ended
+    for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
+    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
+    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
     kbi_lab.cupti.spans[kbi_lab.cupti.n++] = span;
 }
 
@@ -8139,11 +8141,10 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
-        if (kbi_lab.cupti.look) {
+        if (kbi_lab.cupti.look)
             kbi_lab.cupti.look(r);
-            continue;
-        }
-        if (kbi_lab.cupti.open) kbi_cupti_keep(r);
+        else if (kbi_lab.cupti.open)
+            kbi_cupti_keep(r);
     }
     KBENCH_FREE(buffer);
 }
@@ -8151,25 +8152,24 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
 // What an error of CUPTI's means here, and what mends it.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
     static const struct {
-        int error;
+        int error, same;
         const char* why;
     } known[] = {
-        { 26, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35,
+        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
+        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 35, 0,
           "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
           "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 41, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, "under WSL the GPU's counters cannot be read; take Linux itself" },
+        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
+        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
+        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
+        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
     };
     const char* text = NULL;
     for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error) return snprintf(out, 400, "%s", known[i].why), out;
-    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text ? text : "an error", error), out;
+        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0 || !text) text = "an error";
+    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
 }
 
 // Finds the library and hands it its buffers; false: it is not there, or did not take them. Once in a process.
@@ -9048,14 +9048,9 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 
 // An exception may be what a library makes of a call that capture refused.
 static void kbi_gpu_audit_left(kbi_run* run) {
-    enum cudaStreamCaptureStatus status;
-    cudaGraph_t graph = NULL;
-    if (cudaStreamIsCapturing(run->kb.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
-        return;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    if (inside != cudaSuccess || end != cudaSuccess) kbi_audit_refused(run, inside, end);
-    if (graph) cudaGraphDestroy(graph);
-    cudaGetLastError();
+    cudaError_t inside, end;
+    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_refused(run, inside, end);
 }
 
 // A launch behind the samples, captured as the first one was: it has to hold the same work.
@@ -9852,15 +9847,14 @@ static void kbi_measure_memory(kbi_machine* m) {
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
     double best = INFINITY;
     void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
-    unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
-        int failed = kbi_launch(kernel, blocks, 256, arguments);
+        int failed = kbi_launch_wide(kernel, arguments);
         double ns = kbi_single_end();
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
         if (i) best = KBI_MIN(best, ns);
     }
-    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
+    return 2 * each * (double)iterations * kbi_lab.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
@@ -10091,28 +10085,23 @@ static void kbi_want_roofs(kbi_run* run) {
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
-    cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
-    kbi_lab.gpu.stream_number = 0;
-    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
-        kbi_lab.gpu.stream_number = 0;
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
-    void* host = NULL;
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *host = NULL, *device = NULL;
+    cudaError_t e = cudaStreamCreate(&g->stream); // blocking: the default stream's work is waited for
+    g->stream_number = 0;
+    if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
+    if (e == cudaSuccess) e = cudaEventCreate(&g->start);
+    if (e == cudaSuccess) e = cudaEventCreate(&g->stop);
     if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
-    void* device = NULL;
     if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
-    if (e == cudaSuccess) {
-        memset(host, 0, 256);
-        kbi_lab.gpu.flag = (volatile unsigned*)host;
-        kbi_lab.gpu.device_flag = device;
-        kbi_lab.gpu.clock = (uint64_t*)host + 16;
-        kbi_lab.gpu.device_clock = (uint64_t*)device + 16;
-        e = cudaMalloc((void**)&kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes);
-    }
-    if (e == cudaSuccess) e = cudaMemset(kbi_lab.gpu.clean, 1, kbi_lab.gpu.clean_bytes);
-    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_lab.gpu.touch, KBI_TOUCHED);
-    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
-    return e == cudaSuccess;
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->clean, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMemset(g->clean, 1, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->touch, KBI_TOUCHED);
+    if (e != cudaSuccess) return snprintf(why, 200, "%.190s", kbi_cuda_text(e)), false;
+    memset(host, 0, 256);
+    g->flag = (volatile unsigned*)host, g->device_flag = device;
+    g->clock = (uint64_t*)host + 16, g->device_clock = (uint64_t*)device + 16;
+    return true;
 }
 
 // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
@@ -10130,6 +10119,7 @@ static void kbi_attached_tool(kbi_machine* m) {
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
+    kbi_gpu* g = &kbi_lab.gpu;
     if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
@@ -10140,34 +10130,28 @@ static void kbi_gpu_facts(kbi_machine* m) {
     m->memory = (int64_t)p.totalGlobalMem;
     m->l2 = p.l2CacheSize;
     m->ecc = p.ECCEnabled;
-    m->multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
-    kbi_lab.gpu.max_shared = (int)p.sharedMemPerBlockOptin;
-    kbi_lab.gpu.all_registers = p.regsPerMultiprocessor;
-    kbi_lab.gpu.all_shared = (int)p.sharedMemPerMultiprocessor;
-    kbi_lab.gpu.most_blocks = p.maxBlocksPerMultiProcessor;
-    kbi_lab.gpu.shared_taken = (int)p.reservedSharedMemPerBlock;
+    m->multiprocessors = g->multiprocessors = p.multiProcessorCount;
+    g->max_threads = p.maxThreadsPerMultiProcessor;
+    g->max_shared = (int)p.sharedMemPerBlockOptin;
+    g->all_registers = p.regsPerMultiprocessor;
+    g->all_shared = (int)p.sharedMemPerMultiprocessor;
+    g->most_blocks = p.maxBlocksPerMultiProcessor;
+    g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
-    if (e != cudaSuccess || !m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
-        return false;
-    }
-    if (device >= m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
-        return false;
-    }
+    if (e != cudaSuccess || !m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
+               false;
+    if (device >= m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
-    if (e != cudaSuccess) {
-        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
-        return false;
-    }
+    if (e != cudaSuccess)
+        return snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e)), false;
     kbi_gpu_facts(m);
     kbi_attached_tool(m);
     kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
