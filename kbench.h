@@ -7538,8 +7538,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
 
-// The first thread of each block writes the last argument to a line of its own behind the first one, if that is not
-// zero: what a kernel wrote is flushed at its end, which events see and CUPTI does not.
+// Unless the first argument is zero, the first thread of each block writes to a cache line of its own: at the end of
+// a kernel its writes are flushed, which takes time that events see and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -7596,41 +7596,43 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
                               NULL);
 }
 
-// An empty kernel of that shape; false where this GPU has no such launch.
+// False: this GPU cannot launch an empty kernel of this shape.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
-    // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
-    if (shape->writes)
-        arguments[0] =
-            kbi_lab.gpu.touch + (kbi_lab.gpu.empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
-    if (shape->cluster <= 1)
-        return kbi_lab.gpu.launch(f, blocks, 1, 1, threads, 1, 1, shared, kbi_lab.gpu.stream, all, NULL) == 0;
+    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+        arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
+    if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
-    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, kbi_lab.gpu.stream, &cluster, 1 };
-    return kbi_lab.gpu.launch_as && kbi_lab.gpu.launch_as(&config, f, all, NULL) == 0;
+    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, g->stream, &cluster, 1 };
+    return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
+}
+
+// A grid that fills the device; such kernels go over memory in a loop.
+static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+    return kbi_launch(f, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_read(const void* p, size_t bytes) {
     uint64_t n = bytes / 16;
-    void* sink = kbi_lab.gpu.device_clock;
-    void* arguments[] = { &p, &n, &sink };
-    kbi_launch(KBI_F_READ, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    kbi_launch_wide(KBI_F_READ, arguments);
 }
 
 static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
     uint64_t n = bytes / 16;
     void* arguments[] = { &to, &from, &n };
-    kbi_launch(KBI_F_COPY, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_COPY, arguments);
 }
 
 static void kbi_gpu_write(void* to, size_t bytes) {
     uint64_t n = bytes / 16;
     uint32_t value = 0x3f000000;
     void* arguments[] = { &to, &n, &value };
-    kbi_launch(KBI_F_WRITE, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_WRITE, arguments);
 }
 
 // Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
@@ -7639,36 +7641,31 @@ static void kbi_look_persisting(void) {
     kbi_lab.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
 }
 
-// Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
+// The buffer is only read: dirty lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes); }
 
 // --- the gate: what is queued behind it starts when the host opens it ---
 
 static void kbi_gate_alarm(int number) {
-    (void)number;
-    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
     if (kbi_lab.gpu.flag) *kbi_lab.gpu.flag = 1;
     kbi_lab.gpu.alarmed = 1;
 }
 
 static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t;
-    memset(&t, 0, sizeof t);
-    t.it_value.tv_sec = seconds;
+    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
 static void kbi_gate_close(void) {
-    *kbi_lab.gpu.flag = 0;
-    kbi_lab.gpu.closed = true;
-    if (kbi_lab.gpu.wait_value) {
-        unsigned long long address = (unsigned long long)(uintptr_t)kbi_lab.gpu.device_flag;
-        if (kbi_lab.gpu.wait_value(kbi_lab.gpu.stream, address, 1, 0) != 0) kbi_lab.gpu.wait_value = NULL;
-    }
-    if (!kbi_lab.gpu.wait_value) {
-        uint64_t deadline =
-            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
-        void* arguments[] = { &kbi_lab.gpu.device_flag, &deadline };
+    kbi_gpu* g = &kbi_lab.gpu;
+    *g->flag = 0;
+    g->closed = true;
+    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
+        g->wait_value = NULL;
+    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
+        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
+        void* arguments[] = { &g->device_flag, &deadline };
         kbi_launch(KBI_F_GATE, 1, 1, arguments);
     }
     kbi_gate_watch(KBI_GATE_SECONDS);
@@ -7685,8 +7682,7 @@ static void kbi_gate_open(void) {
 
 // --- what the engine asks for ---
 
-// An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
-// the eviction.
+// An earlier case may have chosen another device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
     signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
@@ -7725,7 +7721,7 @@ static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
     uint64_t count = (uint64_t)n;
     uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
     void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
-    kbi_launch(KBI_F_FILL, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_FILL, arguments);
 }
 
 static const char* kbi_gpu_wait(void) {
@@ -7734,20 +7730,20 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
 static const char* kbi_gpu_broken(void) {
-    struct cudaPointerAttributes about;
+    struct cudaPointerAttributes flag;
+    const kbi_gpu* g = &kbi_lab.gpu;
     unsigned long long now = 0;
-    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
-    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
-        return "the function reset the device (cudaDeviceReset)";
-    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
+    if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
     if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
-                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    bool same =
+        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
@@ -7778,8 +7774,8 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
 }
 
-// What a profiler saw between two empty kernels belongs to the case that their grids name: the order of launches is the
-// one thing that all profilers keep. Each is alone on the GPU.
+// Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
+// profilers keep the order of launches.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -7789,15 +7785,24 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
+// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph = NULL;
+    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
+        return false;
+    *inside = cudaGetLastError();
+    *end = cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return true;
+}
+
 static void kbi_gpu_abandon(void) {
+    cudaError_t inside, end;
     kbi_gate_open();
     kbi_lab.gpu.at = 0;
-    enum cudaStreamCaptureStatus status;
-    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-        cudaGraph_t graph = NULL;
-        cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
-        if (graph) cudaGraphDestroy(graph);
-    }
+    kbi_capture_dropped(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
@@ -7837,7 +7842,7 @@ static void kbi_nvml_open(kbi_machine* m) {
         m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
+// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
 static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     static const struct {
         unsigned long long bit;
@@ -7847,11 +7852,10 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
-    for (int i = 0; i < KBI_COUNT(reasons); i++) {
-        size_t n = strlen(m->throttle);
-        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
-        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
-    }
+    for (int i = 0; i < KBI_COUNT(reasons); i++)
+        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
+            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
+                    reasons[i].name);
 }
 
 static void kbi_gpu_throttled(kbi_measured* m) {
@@ -7861,17 +7865,15 @@ static void kbi_gpu_throttled(kbi_measured* m) {
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
-    unsigned value = 0;
-    if (!kbi_lab.nvml.device) return;
-    if (kbi_lab.nvml.clock && kbi_lab.nvml.clock(kbi_lab.nvml.device, 2, &value) == 0) m->memory_clock = value;
-    if (kbi_lab.nvml.power && kbi_lab.nvml.power(kbi_lab.nvml.device, &value) == 0) m->power = value / 1000.0;
-    if (kbi_lab.nvml.temperature && kbi_lab.nvml.temperature(kbi_lab.nvml.device, 0, &value) == 0)
-        m->temperature = value;
-    kbi_gpu_throttled(m);
+    const kbi_nvml* n = &kbi_lab.nvml;
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
-    unsigned count = 64;
-    if (kbi_lab.nvml.processes && kbi_lab.nvml.processes(kbi_lab.nvml.device, &count, processes) == 0 && count > 1)
-        m->others = (int32_t)count - 1;
+    unsigned value = 0, count = 64;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 2, &value) == 0) m->memory_clock = value;
+    if (n->power && n->power(n->device, &value) == 0) m->power = value / 1000.0;
+    if (n->temperature && n->temperature(n->device, 0, &value) == 0) m->temperature = value;
+    if (n->processes && n->processes(n->device, &count, processes) == 0 && count > 1) m->others = (int32_t)count - 1;
+    kbi_gpu_throttled(m);
 }
 #endif
 
@@ -7887,14 +7889,13 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 static void kbi_cupti_keep(const kbi_activity* r) {
-    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
-    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
-    bool own = kernel && r->name &&
-               (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") || kbi_is(r->name, "kbi_gate") ||
-                kbi_is(r->name, "kbi_clock"));
+    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
-    if (own || !span.start || span.end < span.start) return; // 0: not known when it began and ended
+    for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
+    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
+    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
     kbi_lab.cupti.spans[kbi_lab.cupti.n++] = span;
 }
 
@@ -7902,40 +7903,37 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
-        if (kbi_lab.cupti.look) {
+        if (kbi_lab.cupti.look)
             kbi_lab.cupti.look(r);
-            continue;
-        }
-        if (kbi_lab.cupti.open) kbi_cupti_keep(r);
+        else if (kbi_lab.cupti.open)
+            kbi_cupti_keep(r);
     }
     KBENCH_FREE(buffer);
 }
 
-// What an error of CUPTI's means here, and what mends it.
+// What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
     static const struct {
-        int error;
+        int error, same;
         const char* why;
     } known[] = {
-        { 26, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35,
+        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
+        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 35, 0,
           "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
           "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 41, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, "under WSL the GPU's counters cannot be read; take Linux itself" },
+        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
+        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
+        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
+        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
     };
     const char* text = NULL;
     for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error) return snprintf(out, 400, "%s", known[i].why), out;
-    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text ? text : "an error", error), out;
+        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0 || !text) text = "an error";
+    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
 }
 
-// Finds the library and hands it its buffers; false: it is not there, or did not take them. Once in a process.
 static bool kbi_cupti_load(void) {
     static const char* const names[] = { "libcupti.so",
                                          "libcupti.so.13",
@@ -7965,8 +7963,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
-// What CUPTI does at the first launch behind a switch it does here, and not behind a closed gate. If all that took so
-// long that the clock may have fallen, the GPU works for as long.
+// After it is switched, CUPTI does work at the first launch: here, and not behind a closed gate. If the switch took
+// so long that the GPU's clock may have fallen, a kernel spins to raise it.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -7979,7 +7977,6 @@ static void kbi_cupti_settle(int64_t began) {
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
 
-// What a block's work on the device is recorded as.
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
 
 static bool kbi_cupti_open(void) {
@@ -7995,7 +7992,7 @@ static bool kbi_cupti_open(void) {
     return c->open;
 }
 
-// Why it did not open.
+// Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
     if (kbi_lab.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_lab.cupti.error, out);
     if (kbi_lab.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
@@ -8016,8 +8013,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// The spans of groups of `kernels` consecutive kernels, copies and memsets since the last call, in ns: first start to
-// last end.
+// Groups of `kernels` consecutive kernels, copies and memsets since the last call: from first start to last end, in
+// ns.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_lab.cupti.flush(1);
@@ -8031,7 +8028,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Forgets what was launched before: of what still runs, records may come later, or without times.
+// Work that still runs is waited for, since its records may come later.
 static void kbi_cupti_forget(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
@@ -8043,10 +8040,10 @@ static void kbi_cupti_forget(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
-    show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
-    more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
-    pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
+// A group: launches whose mean is a sample, finer than the steps of their events. With more than 8 kernels queued
+// behind it a launch's events read up to 0.6 us more, so each launch waits behind a gate of its own. Pairs of events
+// differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
+// (H200, driver 580)
 static void kbi_sample_open(bool gated, int size) {
     kbi_lab.gpu.at = 0;
     kbi_lab.gpu.size = size;
@@ -8058,14 +8055,13 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_lab.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction takes the page tables of the GPU's own command buffers along. Found again on the way into a kernel,
-    // out of it, or between two, they are 0.3 to 0.9 us that depend on how many kernels the block has: let empty
-    // kernels find them first.
+    // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
+    // by how many kernels the block has; so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
 }
 
-// Whether that was the last launch of the group.
+// True: that was the last launch of the group.
 static bool kbi_launch_end(void) {
     float ms = NAN;
     cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
@@ -8076,14 +8072,14 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
+// If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
+// alarm alone may be a machine that stood still.
 static void kbi_gate_learn(void) {
     kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
     if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
 }
 
-// A launch of the harness's own, timed by itself, stands between these two; ns.
+// Around a single launch of the harness; its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
@@ -8109,12 +8105,11 @@ static double kbi_sample_mean(int size) {
     return sum / size;
 }
 
-// A pageable copy waits for the stream, so that none of what follows it can be queued behind a gate.
+// A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
 }
 
-// Whether graphs of the block are timed instead of single launches.
 static bool kbi_wants_graph(const kbi_run* run) {
     return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
 }
@@ -8142,7 +8137,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts; one in which the machine stood still is taken again.
+// Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_lab.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -8150,14 +8145,12 @@ static bool kbi_sample_counts(kbi_run* run) {
     if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
-    // the block waits for work behind the gate: from here on there is none, and what was timed behind it is no rival to
-    // what is not
+    // The block waits for work behind the gate: from here on there is no gate, and samples with one are dropped.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-// Ends a sample; true when its group is complete and its times can be read.
 static bool kbi_sample_complete(kbi_run* run) {
     if (!kbi_launch_end()) return false;
     run->sampling.open = false;
@@ -8165,7 +8158,7 @@ static bool kbi_sample_complete(kbi_run* run) {
     return kbi_sample_counts(run);
 }
 
-// The empty kernels of a shape; a launch that this GPU refuses counts as the plainest.
+// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
 static int kbi_empty_of(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_lab.calibration;
     for (int i = 0; i < c->n_empties; i++)
@@ -8177,9 +8170,8 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
-    to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
-    along, in turn with the block.                                                                                   */
+// What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
+// alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
@@ -8196,7 +8188,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 
 static const int kbi_truth_threads[] = { 32, 256, 1024 };
 
-// What an empty kernel of that shape takes itself: between those that were measured.
+// The time of an empty kernel, interpolated between the shapes that were measured.
 static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     const kbi_truth* truth = &kbi_lab.calibration.truth;
     const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
@@ -8209,14 +8201,13 @@ static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     return one + all * (every - one);
 }
 
-// Standard deviation of what the bias may be off, alike for all launches of a case, in ns: so far another kernel of its
-// shape is like an empty one (tests/gpu/shapes.py).
+// Standard deviation of the bias, the same for all launches of a case, in ns: how far a kernel differs from the empty
+// one of its shape (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-/*  How long an empty kernel can take where CUPTI did not say. No clock in it sees the way into a kernel and out of it,
-    so that little is known: no less than nothing, and no more than the plainest one takes in a row of them, which has
-    the way from one to the next on top. What events read more around another shape, or behind an eviction, than around
-    the plainest may be the kernel's or the events'; and they read as long as it takes at least.                     */
+// The longest time that an empty kernel can take, if CUPTI did not measure it: that of the plainest one in a row of
+// them, which includes the way from one to the next; and what events read more around this shape, or behind an
+// eviction, than around the plainest one. It is no longer than what events read.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_lab.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -8224,9 +8215,8 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// What an empty kernel takes itself: as measured, or the middle of what is possible; and the standard deviation of what
-// the bias may be off by then, where all that is possible is as likely: all told, and without what a kernel in a row of
-// them takes at most, which all shapes have in common.
+// The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
+// bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* of = &kbi_lab.calibration.empties[which];
     double row = kbi_lab.calibration.row;
@@ -8260,7 +8250,7 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_lab.gpu.ns[0];
 }
 
-// N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
+// N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -8274,7 +8264,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     g->launches = (n + copies - 1) / copies * copies;
     if (kbi_lab.cupti.open) return g->launches; // each is a sample of its own
     run->m.launches = (int32_t)g->launches;
-    // one of over 2 ms is a slot by itself: rounds are what a contest is known by
+    // one of over 2 ms is a slot by itself: a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -8304,7 +8294,6 @@ static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
-// An alarm in either of the two is one of both.
 static double kbi_graph_slope(const kbi_graph* g) {
     double once = kbi_graph_ns(g->many[0], !g->ungated);
     bool alarmed = kbi_lab.gpu.alarmed != 0;
@@ -8350,9 +8339,8 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // --- a group that has ended, by events or by CUPTI's durations ---
 
-// The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
-// events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
-// and copies a launch has. If a block cannot be captured, the first group that divides evenly tells.
+// The mean of a group, as events give it. NaN: not all launches were recorded, and the group has to be taken again.
+// Stream capture tells how many kernels and copies a launch has; without it the first group that divides evenly does.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -8443,7 +8431,7 @@ static double kbi_least_gap(double* ns, int n) {
     return step;
 }
 
-// The smallest step between event times: from empty pairs, which differ by few of them.
+// The smallest step between event times, from empty pairs, whose times differ by few steps.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
@@ -8459,7 +8447,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_lab.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-// What an empty kernel takes in a row of them: the harness's own, or one of a shape.
+// The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -8504,7 +8492,7 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
-// The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
+// Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
 static bool kbi_measure_truth(kbi_truth* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
@@ -8525,7 +8513,7 @@ static bool kbi_measure_truth(kbi_truth* truth) {
 }
 #endif
 
-// What the calibration is held against, if another process measured it.
+// Another process measured this.
 static void kbi_truth_set(const kbi_truth* truth) {
 #if KBI_CUDA
     kbi_lab.calibration.truth = *truth;
@@ -8546,7 +8534,8 @@ typedef struct kbi_seen {                                            // what a c
     kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another
+// runtime.
 static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -8669,9 +8658,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 
 static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
 
-// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
-// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
-// been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
+// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
+// busy: after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may
+// have been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
@@ -8710,8 +8699,8 @@ static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be fr
     return nodes;
 }
 
-// One number for the work of a captured block: of each node its type, of kernels also function, grid, block and shared
-// memory, which the driver's own structure begins with. Where in the block they stand is no matter.
+// A hash of the work of a captured block, whatever its order: of each node its type; of kernels also function, grid,
+// block and shared memory, with which the driver's structure begins.
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -8747,7 +8736,7 @@ static void kbi_stop_refused(kbi_run* run) {
              v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
 }
 
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+// The error of the forbidden call, if the block did not fetch it, says more than that of the capture's end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
@@ -8811,17 +8800,12 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 
 // An exception may be what a library makes of a call that capture refused.
 static void kbi_gpu_audit_left(kbi_run* run) {
-    enum cudaStreamCaptureStatus status;
-    cudaGraph_t graph = NULL;
-    if (cudaStreamIsCapturing(run->kb.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
-        return;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    if (inside != cudaSuccess || end != cudaSuccess) kbi_audit_refused(run, inside, end);
-    if (graph) cudaGraphDestroy(graph);
-    cudaGetLastError();
+    cudaError_t inside, end;
+    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_refused(run, inside, end);
 }
 
-// A launch behind the samples, captured as the first one was: it has to hold the same work.
+// A launch after the samples, captured as the first one was, has to do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     cudaGraph_t graph = NULL;
     size_t n = 0;
@@ -8878,7 +8862,7 @@ typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the
 
 // --- whether kb->stream waits for the work of these calls ---
 
-// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+// How many works of each stream end before the next operation of a stream, or of the host, begins.
 enum { KBI_STREAMS = 64 };
 typedef struct kbi_front {
     int64_t done[KBI_STREAMS];
@@ -9065,8 +9049,8 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
                 v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
-// work on the default stream is allowed if kb->stream waits for it.
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With
+// KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
@@ -9353,19 +9337,17 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-/*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type that
-    kb_flops_as says; else of KB_DTYPE's, without one f32; and where a launch does more than that allows, of the next
-    that its elements do: tf32, f16, bf16, and where nothing is said fp8, int8. Of two roofs the nearer one counts.
-    ABOVE_ROOF, on a GPU: more than 1.05 times the highest that may be meant (tensor cores: 1.1). Bytes only where they
-    cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what wrote it
-    ends. Operations always, against what products of zeros reach: random numbers cost power, and power costs clock.
-    Each is measured when first needed, and told to later processes of the run. f32 and f64 by chains of FMA; f64's
-    tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
-    percentage of them, and nothing is above. --env shows what there is.
-    The share of a cold case of 1 MiB and more is of a cold launch that moves as many bytes (kbi_want_reached).
-    On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
-    of less than twice the largest cache has no share of the memory's bandwidth.   */
+/*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
+    kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
+    elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
+    ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
+    they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
+    wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
+    Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured by
+    chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed, they are
+    not known: no percentage of them, and nothing is above.
+    On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; types smaller than f32
+    count as f32. Several threads pass 100 %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory. */
 
 // --- one core of the host ---
 
@@ -9381,8 +9363,8 @@ typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
 typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
-// So many turns of 12 independent chains x = x a + b, in registers: enough for two units of four to five cycles. What
-// comes out goes where the compiler has to believe that somebody reads it, and what goes in it cannot know.
+// 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
+// compiler can neither know the input nor drop the output.
 #define KBI_CORE_CHAINS(name, scalar, vector)                                                                     \
     KBI_OPTIMISE static void name(int64_t turns, volatile scalar* seed) {                                         \
         scalar start[14 * KBI_VECTOR / sizeof(scalar)];                                                           \
@@ -9407,7 +9389,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
     kbi_words sum[4], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
-        // alone the hardware looks no farther than a page: that was 0.6 of what came
+        // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
         memcpy(word, from + i, sizeof word);
         sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
@@ -9428,17 +9410,17 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
-// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
+// Whether the data of a case may be in the host's caches, since it is less than twice the largest one. Data from
+// KB_ALLOC may be small, and read many times in a run.
 static bool kbi_core_cached(const kbi_measured* m) {
     double evicts = 2 * (double)kbi_core_cache();
     double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
     return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
-// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of a
-// second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over memory
-// takes longer than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
+// a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
+// memory takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
@@ -9536,9 +9518,9 @@ static double kbi_reached_cold(int which, int power, double bias) {
     return *known;
 }
 
-// What such a launch of as many bytes as a cold case moves reaches. Up to an L2 of what a launch wrote reaches memory
-// only after its last event, so that a copy of little more than L2 passes the bandwidth of a large one. Between powers
-// of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
+// The rate that a cold copy, read or write of as many bytes as the case reaches. Up to an L2 of what a launch wrote
+// reaches memory only after its last event, so a copy of little more than L2 is faster than a large one. Between
+// powers of two the rate is interpolated. From 64 times L2 on the roof is used.
 static void kbi_want_reached(kbi_run* run, int which) {
     double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
@@ -9554,8 +9536,7 @@ enum { KBI_PROBE = 65536 };
 
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
 
-// One warp reads 64 KiB, which takes as long as its loads take one after the other: L2 or memory is a factor of 2.
-// cold: after what goes before a cold launch.
+// One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -9564,8 +9545,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
-// of many times its size has pushed out. The least of so many places. NaN where these two cannot be told apart.
+// Which part of an L2's worth of data the eviction removes. 0: it reads as fast as what was just read; 1: as slow as
+// what a buffer of many times its size has evicted. The least of some places; NaN if these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -9610,24 +9591,23 @@ static void kbi_measure_memory(kbi_machine* m) {
 
 // --- its arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
-// that fails says nothing about the device: KBI_UNTOLD.
+// FMA rate, two operations each, from a full grid of independent chains; each: FMA of a thread and iteration.
+// KBI_UNTOLD: a launch failed.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
     double best = INFINITY;
     void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
-    unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
-        int failed = kbi_launch(kernel, blocks, 256, arguments);
+        int failed = kbi_launch_wide(kernel, arguments);
         double ns = kbi_single_end();
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
         if (i) best = KBI_MIN(best, ns);
     }
-    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
+    return 2 * each * (double)iterations * kbi_lab.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
 }
 
-// Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
-// prototypes, codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
+// Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
+// codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
 typedef struct kbi_algorithm {
     uint64_t data[8];
     size_t workspace;
@@ -9705,9 +9685,9 @@ static bool kbi_cublas_open(kbi_cublas* c) {
     return false;
 }
 
-// A, given transposed, times B, by each of the algorithms that the library thinks best; workspace, A, B, result follow
-// each other from data on. The fastest launch in ns: alone behind a spin that costs hardly any power, so that the clock
-// is as high as it gets, and as long as submitting takes. 0: it has no such product, or (failed) nobody knows.
+// A^T B by each of the library's best algorithms; workspace, A, B and result follow each other from data on. The
+// fastest launch in ns, behind a spin that lasts as long as submitting and costs hardly any power, so that the clock
+// is as high as it gets. 0: the library has no such product, or (failed) it is not known.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side, bool* failed) {
     void *what = NULL, *preference = NULL, *in = NULL, *out = NULL;
     kbi_algorithm found[KBI_LT_FOUND];
@@ -9745,7 +9725,8 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best) ? best : 0;
 }
 
-// The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
+// The best over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool, large ones fill
+// it.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
@@ -9818,8 +9799,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
-// one core of the host, whatever the device.
+// Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
@@ -9854,28 +9834,23 @@ static void kbi_want_roofs(kbi_run* run) {
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
-    cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
-    kbi_lab.gpu.stream_number = 0;
-    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
-        kbi_lab.gpu.stream_number = 0;
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
-    void* host = NULL;
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *host = NULL, *device = NULL;
+    cudaError_t e = cudaStreamCreate(&g->stream); // blocking: the default stream's work is waited for
+    g->stream_number = 0;
+    if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
+    if (e == cudaSuccess) e = cudaEventCreate(&g->start);
+    if (e == cudaSuccess) e = cudaEventCreate(&g->stop);
     if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
-    void* device = NULL;
     if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
-    if (e == cudaSuccess) {
-        memset(host, 0, 256);
-        kbi_lab.gpu.flag = (volatile unsigned*)host;
-        kbi_lab.gpu.device_flag = device;
-        kbi_lab.gpu.clock = (uint64_t*)host + 16;
-        kbi_lab.gpu.device_clock = (uint64_t*)device + 16;
-        e = cudaMalloc((void**)&kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes);
-    }
-    if (e == cudaSuccess) e = cudaMemset(kbi_lab.gpu.clean, 1, kbi_lab.gpu.clean_bytes);
-    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_lab.gpu.touch, KBI_TOUCHED);
-    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
-    return e == cudaSuccess;
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->clean, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMemset(g->clean, 1, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->touch, KBI_TOUCHED);
+    if (e != cudaSuccess) return snprintf(why, 200, "%.190s", kbi_cuda_text(e)), false;
+    memset(host, 0, 256);
+    g->flag = (volatile unsigned*)host, g->device_flag = device;
+    g->clock = (uint64_t*)host + 16, g->device_clock = (uint64_t*)device + 16;
+    return true;
 }
 
 // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
@@ -9893,6 +9868,7 @@ static void kbi_attached_tool(kbi_machine* m) {
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
+    kbi_gpu* g = &kbi_lab.gpu;
     if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
@@ -9903,34 +9879,28 @@ static void kbi_gpu_facts(kbi_machine* m) {
     m->memory = (int64_t)p.totalGlobalMem;
     m->l2 = p.l2CacheSize;
     m->ecc = p.ECCEnabled;
-    m->multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
-    kbi_lab.gpu.max_shared = (int)p.sharedMemPerBlockOptin;
-    kbi_lab.gpu.all_registers = p.regsPerMultiprocessor;
-    kbi_lab.gpu.all_shared = (int)p.sharedMemPerMultiprocessor;
-    kbi_lab.gpu.most_blocks = p.maxBlocksPerMultiProcessor;
-    kbi_lab.gpu.shared_taken = (int)p.reservedSharedMemPerBlock;
+    m->multiprocessors = g->multiprocessors = p.multiProcessorCount;
+    g->max_threads = p.maxThreadsPerMultiProcessor;
+    g->max_shared = (int)p.sharedMemPerBlockOptin;
+    g->all_registers = p.regsPerMultiprocessor;
+    g->all_shared = (int)p.sharedMemPerMultiprocessor;
+    g->most_blocks = p.maxBlocksPerMultiProcessor;
+    g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
-    if (e != cudaSuccess || !m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
-        return false;
-    }
-    if (device >= m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
-        return false;
-    }
+    if (e != cudaSuccess || !m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
+               false;
+    if (device >= m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
-    if (e != cudaSuccess) {
-        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
-        return false;
-    }
+    if (e != cudaSuccess)
+        return snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e)), false;
     kbi_gpu_facts(m);
     kbi_attached_tool(m);
     kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
@@ -9942,8 +9912,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Before anything else is allocated, so that all of it comes to lie on other pages than in other processes. They are
-// kept as long as the process lives. What goes wrong here goes wrong again when the GPU is opened, and is said there.
+// Allocated first, and kept, so that all later buffers are on other pages than in other processes. An error here
+// happens again, and is reported, when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* kept;
@@ -9954,7 +9924,6 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     cudaGetLastError();
 }
 
-// What a worker does before it measures, and a process that asks CUPTI for the truth does not.
 static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
@@ -9964,8 +9933,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI comes before any block makes a graph: of nodes that are older some versions know nothing. Where it does not
-    // come, each case says so. What events read may be another with it there.
+    // CUPTI is opened before any block makes a graph: some versions do not record older nodes. If it does not open,
+    // each case says so. Events may read other times with it, so those of before are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -10002,7 +9971,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
     va_end(list);
 }
 
-// The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
+// Without a GPU, host work still runs, on the cpu backend.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -10019,7 +9988,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-// For people who ask what the machine reaches.
+// For --env.
 static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
