@@ -3229,8 +3229,8 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
-// that it also holds under -ffast-math, and NaN and infinity fail it.
+// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
+// assumes that there are no NaN and infinity.
 #define KBI_STATS_LIMIT 1e150
 #define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
@@ -3324,10 +3324,9 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
 
 // -- interval of the median -------------------------------------------------------------------------------
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >=
-// 1 - alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). The
-// probabilities are taken relative to the mode's, where none overflows and what underflows does not count, so
-// the ranks are exact for every n and for alpha down to 1e-250. 0 when no such interval exists.
+// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 - alpha,
+// k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative to that of
+// the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no such interval.
 static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
     *lo = *hi = 0;
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
@@ -3372,13 +3371,13 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// How many independent values the n are worth to their median: n over the larger of two inflations,
-//   - that of lag 1: right where the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over what independent values would give, times the inflation
-//     of the sums' own lag 1: right where slow wandering hides under noise that does not last.
-// Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
-// is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
-// standard deviation of the clipped values. O(n); scratch holds n values.
+// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
+//   - that of lag 1: right if the correlation dies away from value to value;
+//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
+//     sums' own lag 1: right if slow wandering hides under noise that does not last.
+// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
+// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
+// spread: standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -3414,11 +3413,10 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for as many values as they
-// are worth, spread over the n: (k - 1/2) n / worth + 1/2. Returns what they are worth. Below KBI_STATS_ENOUGH no ranks
-// would do: the interval is that of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard
-// deviation that n values show of a process that wanders farther, s^2 / (1 - 1/worth). That holds, too, but is a guess
-// from too few: take more. NAN, and no interval, below 6 values. O(n); scratch holds n values.
+// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample size,
+// spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that of 6, and
+// at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show of a process
+// that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6 values.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
@@ -3458,9 +3456,8 @@ static double kbi_precision_of(const double* x, int64_t n) {
 
 // -- summary ----------------------------------------------------------------------------------------------
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; then two passes with the
-// correction of Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum
-// d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of Chan,
+// Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3480,9 +3477,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer, seen as the smallest distance of different values. Above a tenth of the median it is
-// taken for a real distance, not a step; in a continuous sample it is next to nothing and changes nothing.
-// Counts them as well.
+// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
+// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3495,8 +3491,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. Where most values share one tick of the
-// timer the range is 0 and every neighbouring tick would be an outlier, so the range is at least the step.
+// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values share
+// one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3536,11 +3532,10 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. Rejects when one half lies wholly above the
-// other (a step: Pettitt 1976 at his extreme, 25) or Mann's (1945) S, rising less falling pairs, reaches +-33
-// (a trend): 33,508 of the 10! orders, p = 0.0092; ties only make it rarer. Rank sums of three blocks against
-// three cannot get below 0.1, and the values themselves are no basis: with autocorrelation any test that
-// takes them as independent finds drift everywhere.
+// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
+// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
+// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
+// find drift wherever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3672,9 +3667,8 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
-// add. An error that is not known leaves no interval: NAN.
+// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval about
+// `centre`, as normal errors add. NAN without a known error.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -3711,8 +3705,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on: bisection of the tail, within
-// 1e-9 of it for p from 1e-6 to 1 - 1e-6. From 1e7 on df is taken as 1e7. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection of the
+// tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3809,14 +3803,11 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 // values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
 // cases of like length scatter alike.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior that the
-// others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ, D what they know. d0 counts as the case's
-// own d at most, and the variance is never below its own s^2: a case that scatters three times as far as its like is
-// what a reader must not miss. A case alone stands on its own.
-//
-// What is to be compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true
-// mean, 1 for one further process, pi / 2m for the median of m. Log ratios of rivals work alike, in a call of their
-// own: they scatter less than times do.
+// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
+// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
+// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
+// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1 for
+// one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of their own.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
                           kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3899,22 +3890,22 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how what, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0, most = 0;
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
     bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
-        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
-        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
+        double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
+        if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
-    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
-    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
+    if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
+    norm = 0;
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
         if (kbi_match_special(&c, i, g, w)) continue;
         double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
         if (what == KBI_CHECK_NORM) {
             double a = g * unit - w * unit, b = w * unit;
-            difference2 += a * a;
-            want2 += b * b;
+            difference += a * a;
+            norm += b * b;
             kbi_match_note(&c, i, g, w, 0, true);
             continue;
         }
@@ -3922,7 +3913,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
         kbi_match_note(&c, i, g, w, error, error <= tolerance);
     }
     if (what == KBI_CHECK_NORM && !c.bad) {
-        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
+        c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
     c.passed = c.bad == 0;
@@ -12645,54 +12636,40 @@ static const double kbi_code = 0.01;
 // the true ratio, over all placements: nothing stands beside it.
 static const double kbi_beside = 0.10471975511965977;
 
-enum { KBI_POOL_ROWS = 512 };
-typedef struct
-    kbi_pool { // logarithms that each process gave, a row for each case, or pair of rivals: like ones scatter alike
+// Logarithms that each process gave: a row for each case, or for each pair of implementations. Similar rows scatter alike.
+typedef struct kbi_pool {
     double *values, *ms; // a row's, and how long its case takes
-    kbi_spread* spread;  // of the latest rows
-    int rows, latest, processes;
+    kbi_spread* spread;  // of each row
+    int rows, processes;
 } kbi_pool;
 
-typedef struct kbi_pools { // of times, of rivals' ratios, and of those of baselines to themselves
+typedef struct
+    kbi_pools { // of a batch: times, ratios of implementations, and ratios of baselines to their A/A controls
     kbi_pool times, ratios, equals;
 } kbi_pools;
 
-// Adds a row; the answer is its place among the latest.
-static int kbi_pool_add(kbi_pool* p, int processes, const double* values, double ms) {
-    size_t row = sizeof(double) * (size_t)processes;
-    p->processes = processes;
-    p->values = (double*)kbi_grow(p->values, row * (size_t)(p->rows + 1));
-    p->ms = (double*)kbi_grow(p->ms, sizeof(double) * (size_t)(p->rows + 1));
-    memcpy(p->values + (size_t)p->rows * (size_t)processes, values, row);
-    p->ms[p->rows++] = ms;
-    return p->latest++;
-}
-
-// How the latest rows scatter, by themselves and by all earlier ones, of which the oldest are then forgotten: a row is
-// compared with every other.
-static void kbi_pool_settle(kbi_pool* p, double beside) {
-    kbi_spread* all = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)(p->rows + 1));
-    int old = KBI_MAX(p->rows - (int)KBI_POOL_ROWS, 0), kept = p->rows - old;
-    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, all);
-    memmove(all, all + p->rows - p->latest, sizeof(kbi_spread) * (size_t)p->latest);
-    KBENCH_FREE(p->spread);
-    p->spread = all;
-    p->latest = 0;
-    p->rows = kept;
-    if (!old) return;
-    memmove(p->ms, p->ms + old, sizeof(double) * (size_t)kept);
-    memmove(p->values, p->values + (size_t)old * (size_t)p->processes,
-            sizeof(double) * (size_t)kept * (size_t)p->processes);
-}
-
-static void kbi_pools_free(kbi_pools* pools) {
+// For at most so many cases.
+static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
     for (int i = 0; i < KBI_COUNT(all); i++) {
-        KBENCH_FREE(all[i]->values);
-        KBENCH_FREE(all[i]->ms);
-        KBENCH_FREE(all[i]->spread);
+        size_t rows = 2 * (size_t)cases;
+        all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
+        all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
+        all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        all[i]->rows = 0;
+        all[i]->processes = processes;
     }
-    memset(pools, 0, sizeof *pools);
+}
+
+// Adds a row; the answer is its index.
+static int kbi_pool_add(kbi_pool* p, const double* values, double ms) {
+    memcpy(p->values + p->rows * p->processes, values, sizeof(double) * (size_t)p->processes);
+    p->ms[p->rows] = ms;
+    return p->rows++;
+}
+
+static void kbi_pool_settle(kbi_pool* p, double beside) {
+    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
 }
 
 // Which process's record stands for a case that several measured (NULL: that one did not): the first in which it
@@ -12758,7 +12735,7 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     int n, processes;
     int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    // Of several processes, rows of log ratios among the latest of the pools, -1: none. [i]: the baseline over case i,
+    // Of several processes, rows of log ratios in the pools, -1: none. [i]: the baseline over case i,
     // [0]: over itself; [n + i]: case i over the fastest.
     int* rows;
 } kbi_rivals;
@@ -12836,7 +12813,7 @@ static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int 
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    return n ? kbi_pool_add(pool, c->processes, values, ms) : -1;
+    return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
 // A group of n cases with results, of which the caller fills in m.
@@ -14938,7 +14915,6 @@ typedef struct kbi_supervisor {
     kbi_worker worker;
     kbi_group group;
     int process; // which of those that measure the same is at work
-    kbi_pools pools;
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
@@ -15517,7 +15493,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // at least, of several processes: starting one is shared by so many
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
 
 // Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
 typedef struct kbi_batch {
@@ -15534,12 +15510,12 @@ typedef struct kbi_batch {
     kbi_arena memory; // for all of these
 } kbi_batch;
 
-// Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
-// process of its own; where there is but one, when all has been measured.
+// Where a batch that begins here ends: after one group if there is one process. Who looks inside does so in a process of
+// its own; if there is but one, when all has been measured. No last batch has fewer cases than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
+    if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
     while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
@@ -15679,6 +15655,8 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
     kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
     kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kbi_pools pools;
+    kbi_pools_open(&pools, &b->memory, n, processes);
     int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
     int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
     for (int i = 0; i < n; i++) {
@@ -15696,10 +15674,10 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         }
         stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
         if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
-        kbi_pool_add(&s->pools.times, processes, values, exp(sum / count));
+        kbi_pool_add(&pools.times, values, exp(sum / count));
         s->fewer += count < processes;
     }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
+    kbi_pool_settle(&pools.times, kbi_beside);
     for (int i = 0, pooled = 0; i < n; i++) {
         if (stands[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
@@ -15707,7 +15685,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         kb_result* r = &b->results[b->n_rows];
         *r = all[i * processes + stands[i]];
         if (processes > 1 && r->status == KB_OK)
-            kbi_judge_merge(r, each + i * processes, processes, m, &s->pools.times.spread[pooled++]);
+            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
         else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
             kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
         kbi_record_case(r, c, m, &s->machine);
@@ -15730,11 +15708,11 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
             const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
             c->m[k] = m->samples ? m : NULL;
         }
-        kbi_rivals_pool(c, &s->pools);
+        kbi_rivals_pool(c, &pools);
     }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
+    kbi_pool_settle(&pools.ratios, 0);
+    kbi_pool_settle(&pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
 // --- stored, shown ---
@@ -15904,8 +15882,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
-    s->inspected = 0;          // of another device they may say something else
-    kbi_pools_free(&s->pools); // another GPU's times may scatter otherwise
+    s->inspected = 0; // of another device they may say something else
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
@@ -15938,25 +15915,21 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
-// they say themselves; for want of a GPU it is another matter.
+// The exit code of a run without a number, and without a failure: functions that skip say why themselves.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
-    if (no_gpu && (KBI_CUDA || s->absent)) {
-        if (!s->collect)
-            kbi_error("nothing was measured: %s",
-                      cpu ? "what was selected needs a GPU, and --device cpu uses none" : kbi_no_gpu(s));
-        return KBI_EXIT_NO_GPU;
+    bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
+    if (!no_gpu && (!s->absent || s->skipped)) {
+        if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        return KBI_EXIT_FINE;
     }
-    if (s->absent && !s->skipped) {
-        kbi_error(
-            "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
-            "shows what there is, --device cpu runs what is for the CPU",
-            s->machine.sm / 10, s->machine.sm % 10);
-        return KBI_EXIT_NO_GPU;
-    }
-    if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
-    return KBI_EXIT_FINE;
+    if (!s->collect || !no_gpu)
+        kbi_error("nothing was measured: %s",
+                  !no_gpu
+                      ? "what was selected is not for this GPU; --list-ops shows what there is, --device cpu runs "
+                        "what is for the CPU"
+                  : s->recipe.target == KBI_ON_CPU ? "what was selected needs a GPU, and --device cpu uses none"
+                                                   : kbi_no_gpu(s));
+    return KBI_EXIT_NO_GPU;
 }
 
 // The state of a run that the command line asks for, of which nothing is opened yet.
