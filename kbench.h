@@ -3015,8 +3015,8 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
-// that it also holds under -ffast-math, and NaN and infinity fail it.
+// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
+// assumes that there are no NaN and infinity.
 #define KBI_STATS_LIMIT 1e150
 #define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
@@ -3110,10 +3110,10 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
 
 // -- interval of the median -------------------------------------------------------------------------------
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >=
-// 1 - alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). The
-// probabilities are taken relative to the mode's, where none overflows and what underflows does not count, so
-// the ranks are exact for every n and for alpha down to 1e-250. 0 when no such interval exists.
+// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 -
+// alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative
+// to that of the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no
+// such interval.
 static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
     *lo = *hi = 0;
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
@@ -3158,13 +3158,13 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// How many independent values the n are worth to their median: n over the larger of two inflations,
-//   - that of lag 1: right where the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over what independent values would give, times the inflation
-//     of the sums' own lag 1: right where slow wandering hides under noise that does not last.
-// Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
-// is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
-// standard deviation of the clipped values. O(n); scratch holds n values.
+// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
+//   - that of lag 1: right if the correlation dies away from value to value;
+//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
+//     sums' own lag 1: right if slow wandering hides under noise that does not last.
+// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
+// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
+// spread: standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -3200,11 +3200,11 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for as many values as they
-// are worth, spread over the n: (k - 1/2) n / worth + 1/2. Returns what they are worth. Below KBI_STATS_ENOUGH no ranks
-// would do: the interval is that of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard
-// deviation that n values show of a process that wanders farther, s^2 / (1 - 1/worth). That holds, too, but is a guess
-// from too few: take more. NAN, and no interval, below 6 values. O(n); scratch holds n values.
+// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample
+// size, spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that
+// of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show
+// of a process that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6
+// values.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
@@ -3231,8 +3231,8 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers its
-// clock.
+// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers
+// its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
     if (!scratch) return (double)NAN;
@@ -3244,9 +3244,8 @@ static double kbi_precision_of(const double* x, int64_t n) {
 
 // -- summary ----------------------------------------------------------------------------------------------
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; then two passes with the
-// correction of Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum
-// d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of
+// Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3266,9 +3265,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer, seen as the smallest distance of different values. Above a tenth of the median it is
-// taken for a real distance, not a step; in a continuous sample it is next to nothing and changes nothing.
-// Counts them as well.
+// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
+// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3281,8 +3279,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. Where most values share one tick of the
-// timer the range is 0 and every neighbouring tick would be an outlier, so the range is at least the step.
+// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values
+// share one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3322,11 +3320,10 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. Rejects when one half lies wholly above the
-// other (a step: Pettitt 1976 at his extreme, 25) or Mann's (1945) S, rising less falling pairs, reaches +-33
-// (a trend): 33,508 of the 10! orders, p = 0.0092; ties only make it rarer. Rank sums of three blocks against
-// three cannot get below 0.1, and the values themselves are no basis: with autocorrelation any test that
-// takes them as independent finds drift everywhere.
+// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
+// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
+// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
+// find drift wherever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3458,9 +3455,8 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
-// add. An error that is not known leaves no interval: NAN.
+// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval
+// about `centre`, as normal errors add. NAN without a known error.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -3497,8 +3493,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on: bisection of the tail, within
-// 1e-9 of it for p from 1e-6 to 1 - 1e-6. From 1e7 on df is taken as 1e7. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection
+// of the tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3595,14 +3591,12 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 // values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
 // cases of like length scatter alike.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior that the
-// others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ, D what they know. d0 counts as the case's
-// own d at most, and the variance is never below its own s^2: a case that scatters three times as far as its like is
-// what a reader must not miss. A case alone stands on its own.
-//
-// What is to be compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true
-// mean, 1 for one further process, pi / 2m for the median of m. Log ratios of rivals work alike, in a call of their
-// own: they scatter less than times do.
+// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
+// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
+// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
+// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1
+// for one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of
+// their own.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
                           kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3685,22 +3679,22 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how what, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0, most = 0;
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
     bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
-        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
-        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
+        double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
+        if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
-    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
-    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
+    if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
+    norm = 0;
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
         if (kbi_match_special(&c, i, g, w)) continue;
         double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
         if (what == KBI_CHECK_NORM) {
             double a = g * unit - w * unit, b = w * unit;
-            difference2 += a * a;
-            want2 += b * b;
+            difference += a * a;
+            norm += b * b;
             kbi_match_note(&c, i, g, w, 0, true);
             continue;
         }
@@ -3708,7 +3702,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
         kbi_match_note(&c, i, g, w, error, error <= tolerance);
     }
     if (what == KBI_CHECK_NORM && !c.bad) {
-        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
+        c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
     c.passed = c.bad == 0;
@@ -11418,8 +11412,8 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// The step of the timer around the median: as known, or the distance to the next different value. Above a tenth of the
-// median that is taken for a real distance.
+// The step of the timer around the median: as known, or the distance to the next different value, unless that is
+// above a tenth of the median.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -11428,8 +11422,8 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
-// nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
+// A flag is raised if the median could lie outside of the printed interval, or if there is none; not if samples merely
+// look unusual. All numbers are shares of the median.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
@@ -11451,7 +11445,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
                       kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
     }
-    if (!m->settled) { // whether the later half of the samples, by its own interval, has another median than all of them
+    if (!m->settled) { // whether the later half, by its own interval, has another median than all samples
         const int64_t half = s->n / 2;
         double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
         kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
@@ -11460,23 +11454,23 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
                          (s->median > hi && s->median > later + notable));
     }
     KBENCH_FREE(scratch);
-    // a tenth is worth its word even where the interval has grown to hold it
+    // a drift of a tenth is flagged even if the interval has grown to hold it
     kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
-    // a guess of less than a hundredth may be twice as large; and where samples scatter over a quarter of the time
-    // nobody takes that for known
+    // an unreliable interval below 1 % may be twice as wide without harm; samples that scatter over 25 % speak for
+    // themselves
     bool guess = s->effective < KBI_STATS_ENOUGH && said > KBI_STATS_NOTABLE && s->p95 - s->p5 < 0.25 * s->median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, guess && !(r->flags >> KB_FLAG_DRIFT & 1));
-    // how far to another group, of a quarter or more: then the quartile there lies near its own end
+    // the distance to another group of a quarter of the samples or more: the quartile there lies near its own end
     double up = s->p75 - s->median, down = s->median - s->p25, far = 0;
     if (up > 3 * (s->p95 - s->p75)) far = up / s->median;
     if (down > 3 * (s->p25 - s->p5)) far = KBI_MAX(far, down / s->median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && far > KBI_STATS_NOTABLE && far > 2 * said);
-    // memory-bound work does not follow the clock; what does, does so slowly
+    // memory-bound work does not follow the clock; work that does follows it slowly
     bool followed = s->p95 - s->p5 > 0.5 * swing * s->median && s->effective < 0.5 * (double)s->n;
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
 }
 
-// How far the bias may be off, in ms, goes into the interval. No time is less than 0, however wide the noise.
+// Adds the standard deviation of the bias, in ms, to the interval. No time is less than 0.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
@@ -11519,10 +11513,9 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // how far the bias may be off, which the interval holds, too, so that its number is no doubtful one: a word where
-    // more work per launch is what helps. From 2 % on it stood beside every time of an H200 below 6 us, where the
-    // interval had said as much; from 5 %, where NOISY is said of samples, it is below 2.4 us. Not known: a time near
-    // what reads nothing is doubted.
+    // The interval holds the error of the bias, too; the flag says that more work per launch helps. From 5 % on, as
+    // NOISY: on an H200 that is below 2.4 us. If the error is not known, a time near that of an empty kernel is
+    // doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -11553,8 +11546,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
             if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
         most = m->roofs.most[above];
     } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
-        // More bytes a second than it was seen to move: an error where they cannot come from cache. What was written
-        // last may still be in L2 when the launch ends, so as much did not need to move.
+        // More bytes a second than it was seen to move: an error if they cannot come from cache. Up to an L2 of what
+        // was written last may not have reached memory when the launch ends.
         int which = moves;
         for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
             if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
@@ -11579,7 +11572,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
+    // if the peak of the arithmetic is not known, only much traffic is surely the nearest bound
     if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
     if (!(moved > 0) && !(computed > 0)) return;
     const double reached = m->reached > 0 ? m->reached : memory;
@@ -11587,17 +11580,17 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
-    // so much more than one core gets of the memory comes from caches, or goes to several cores: that does not bind it
+    // so much more than one core gets from memory comes from caches, or goes to several cores: memory does not bind it
     if (m->core && moved >= computed && moved > 1.5) r->bound = NULL;
 }
 
-// A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
+// A wrong, failed or implausible case keeps its identity and its message, and loses its times.
 static void kbi_judge_withdraw(kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
+// A time is cold only if the eviction was seen to work; the message says if that could not be measured.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -11608,8 +11601,8 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// Why a time is known so badly, as far as it can be told: a clock that ends at its lowest, well below its highest, fell
-// from burst to sustained; and a GPU does not wait for the host's processors.
+// Causes of a wide interval: a clock that ends at its lowest, well below its highest, fell from burst to sustained;
+// host work waits for processors.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
     bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
     if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
@@ -11652,74 +11645,60 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Where buffers lie decides up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums over
-// other pages): what two whose data lay apart differ by may be that.
+// The addresses of buffers decide up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums
+// over other pages). Without shared buffers such a difference proves nothing.
 static const double kbi_apart = 0.03;
-// And where code lies, of a CPU's, which the baseline, played twice, does not show: textually equal loops took 1 % more
-// at one address than at another, and 90 % more across the end of a line of the cache. So the functions of KBENCH begin
-// on such a line; what they call lies where -falign-functions=64 puts it.
+// The address of code decides 1 % of a CPU's time, which an A/A control does not show. Across the end of a cache line
+// equal loops took 90 % more, so the functions of KBENCH begin on such a line; -falign-functions=64 aligns what they
+// call.
 static const double kbi_code = 0.01;
 
 // --- several processes ---
 
-// The printed interval is to hold the median of 15 other processes. Beside the mean of those that were measured, that
-// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A comparison is about
-// the true ratio, over all placements: nothing stands beside it.
+// The printed interval is to hold the median of 15 other processes, whose variance is pi / 2 of that of a mean of 15:
+// pi / 30 of that of a process. The interval of a ratio is to hold the true one: 0.
 static const double kbi_beside = 0.10471975511965977;
 
-enum { KBI_POOL_ROWS = 512 };
-typedef struct
-    kbi_pool { // logarithms that each process gave, a row for each case, or pair of rivals: like ones scatter alike
+// Logarithms that each process gave: a row for each case, or for each pair of implementations. Similar rows scatter
+// alike.
+typedef struct kbi_pool {
     double *values, *ms; // a row's, and how long its case takes
-    kbi_spread* spread;  // of the latest rows
-    int rows, latest, processes;
+    kbi_spread* spread;  // of each row
+    int rows, processes;
 } kbi_pool;
 
-typedef struct kbi_pools { // of times, of rivals' ratios, and of those of baselines to themselves
+typedef struct
+    kbi_pools { // of a batch: times, ratios of implementations, and ratios of baselines to their A/A controls
     kbi_pool times, ratios, equals;
 } kbi_pools;
 
-// Adds a row; the answer is its place among the latest.
-static int kbi_pool_add(kbi_pool* p, int processes, const double* values, double ms) {
-    size_t row = sizeof(double) * (size_t)processes;
-    p->processes = processes;
-    p->values = (double*)kbi_grow(p->values, row * (size_t)(p->rows + 1));
-    p->ms = (double*)kbi_grow(p->ms, sizeof(double) * (size_t)(p->rows + 1));
-    memcpy(p->values + (size_t)p->rows * (size_t)processes, values, row);
-    p->ms[p->rows++] = ms;
-    return p->latest++;
-}
-
-// How the latest rows scatter, by themselves and by all earlier ones, of which the oldest are then forgotten: a row is
-// compared with every other.
-static void kbi_pool_settle(kbi_pool* p, double beside) {
-    kbi_spread* all = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)(p->rows + 1));
-    int old = KBI_MAX(p->rows - (int)KBI_POOL_ROWS, 0), kept = p->rows - old;
-    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, all);
-    memmove(all, all + p->rows - p->latest, sizeof(kbi_spread) * (size_t)p->latest);
-    KBENCH_FREE(p->spread);
-    p->spread = all;
-    p->latest = 0;
-    p->rows = kept;
-    if (!old) return;
-    memmove(p->ms, p->ms + old, sizeof(double) * (size_t)kept);
-    memmove(p->values, p->values + (size_t)old * (size_t)p->processes,
-            sizeof(double) * (size_t)kept * (size_t)p->processes);
-}
-
-static void kbi_pools_free(kbi_pools* pools) {
+// For at most so many cases.
+static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
     for (int i = 0; i < KBI_COUNT(all); i++) {
-        KBENCH_FREE(all[i]->values);
-        KBENCH_FREE(all[i]->ms);
-        KBENCH_FREE(all[i]->spread);
+        size_t rows = 2 * (size_t)cases;
+        all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
+        all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
+        all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        all[i]->rows = 0;
+        all[i]->processes = processes;
     }
-    memset(pools, 0, sizeof *pools);
 }
 
-// Which process's record stands for a case that several measured (NULL: that one did not): the first in which it
-// failed, else was skipped, else the one whose median is the middle one, of an even number the lower. -1: fewer than
-// two gave a number, and one by itself says nothing of the others.
+// Adds a row; the answer is its index.
+static int kbi_pool_add(kbi_pool* p, const double* values, double ms) {
+    memcpy(p->values + p->rows * p->processes, values, sizeof(double) * (size_t)p->processes);
+    p->ms[p->rows] = ms;
+    return p->rows++;
+}
+
+static void kbi_pool_settle(kbi_pool* p, double beside) {
+    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
+}
+
+// Which process's record represents a case that several measured (NULL: that one did not): the first in which it
+// failed, else was skipped, else the one with the middle median, of an even number the lower. -1: fewer than two have
+// a time.
 static int kbi_judge_stands(kb_result* const* each, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -11735,16 +11714,15 @@ static int kbi_judge_stands(kb_result* const* each, int processes) {
     return -1;
 }
 
-// What one process found wrong: whose word it is.
+// Names the process that found something wrong.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
     const char* said = r->message;
     r->message = NULL;
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
 }
 
-// r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
-// the processes' medians, and a warning stands that most of them raise. FEW and NOISY speak of the interval, which is
-// another one: it needs no samples but the medians, and may be wide where each process's is not.
+// r is a copy of the record that represents the case, and becomes that of all processes: time, interval and rates are
+// those of their medians, and flags are those that most of them raise. FEW and NOISY are about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
@@ -11765,7 +11743,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // a bias that nobody measured is off alike in all of them, so that none of what they differ by shows it
+    // the error of a bias that was not measured is the same in all of them, so their scatter does not show it
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
@@ -11781,8 +11759,8 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     int n, processes;
     int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    // Of several processes, rows of log ratios among the latest of the pools, -1: none. [i]: the baseline over case i,
-    // [0]: over itself; [n + i]: case i over the fastest.
+    // Of several processes, rows of log ratios in the pools, -1: none. [i]: the baseline over case i, [0]: over its A/A
+    // control; [n + i]: case i over the fastest.
     int* rows;
 } kbi_rivals;
 
@@ -11800,8 +11778,8 @@ static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64
     return exp(median);
 }
 
-// What the rounds of one process say of two (mine -1: the baseline and its A/A control); NAN where these were not
-// measured together: a group of more than 64 is several comparisons.
+// The same in one process (mine -1: the baseline and its A/A control); NAN if these were not measured together: a group
+// of more than 64 is several comparisons.
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
     const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
@@ -11812,9 +11790,8 @@ static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, i
     return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
 }
 
-// What all processes say: of one its rounds, of several the t interval of their log ratios. As surely as the biases are
-// known that were taken off, which no repetition shows. Launches of one shape have the same, whatever it is: then it
-// says little of their ratio.
+// The same over all processes: the t interval of their log ratios. The errors of the biases that were taken off widen
+// it, but for launches of one shape, which share them.
 static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
                                    double* lo, double* hi) {
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
@@ -11840,8 +11817,8 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, 
     return ratio;
 }
 
-// Adds what each process says of two to a pool. Where a process measured them one after another, that is the ratio of
-// their medians. The shorter of the two says how far their ratio scatters.
+// Adds each process's ratio of two to a pool: from their rounds, or of their medians if they ran one after another. The
+// scatter of a ratio depends on the shorter of the two.
 static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
@@ -11859,7 +11836,7 @@ static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int 
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    return n ? kbi_pool_add(pool, c->processes, values, ms) : -1;
+    return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
 // A group of n cases with results, of which the caller fills in m.
@@ -11873,8 +11850,8 @@ static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int proces
     c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
 }
 
-// Who is fastest; and of several processes the log ratios that will be asked for: those to the baseline, and to the
-// fastest. The pools are to be settled when all groups of a batch have given theirs.
+// Finds the fastest; adds, of several processes, the log ratios to the baseline and to the fastest. The pools are
+// settled when all groups of a batch have added theirs.
 static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
     for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
@@ -11904,8 +11881,8 @@ static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     }
 }
 
-// The verdict on an interval of the ratio of two. Where they ran on different memory that alone may make so much; over
-// processes it varies, and the interval has it. What differs is called so where it is known by how much equal ones do.
+// The verdict on an interval of the ratio of two. Different buffers raise the noise floor, but for several processes,
+// whose interval holds that. Without a noise floor nothing is faster or slower.
 static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
     if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
@@ -11913,8 +11890,8 @@ static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Speedup against the first of the group, with its interval and verdict, from rounds that both were measured in, else
-// the ratio of the times alone; the rating against the group's best verified time; and who is fastest, perhaps surely.
+// Speedup against the first of the group, with its interval and verdict, from common rounds, else as the ratio of the
+// times alone; the rating against the group's best verified time; and the winner.
 static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
     kb_result* base = c->results;
@@ -11923,7 +11900,7 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
-    // measured one after another no process has a control: then as much as memory and code make by where they lie
+    // cases that ran one after another have no A/A control
     if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
@@ -11976,8 +11953,7 @@ static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
 }
 
-// Processors' worth of time that the control groups (version 2) of this process, and all above them, leave it; NAN: none
-// sets a limit.
+// The processors that the control groups (version 2) of this process, and all above them, allow it; NAN: no limit.
 static double kbi_cpu_limit(const char* root) {
     char path[800], line[400];
     double quota, period, least = NAN;
@@ -12036,7 +12012,7 @@ static void kbi_facts_read(kbi_facts* f, const char* root) {
     if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
 }
 
-// Before what the record says of it already.
+// Puts them before those that the record has.
 static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     size_t size = sizeof(kb_param) * (size_t)(f->n + r->environment.n + 1);
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, size);
@@ -12162,8 +12138,7 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
     kbi_record_machine(r, machine);
 }
 
-// What was found inside of it goes where the record lies. Then instruments judge it, and why something was not found is
-// said.
+// Copies a profile into the record's memory, and lets instruments judge it.
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
     kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -12174,7 +12149,6 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
 }
 
 KBI_SLOW_END
-// The last bytes of a file are as good as the first: each of them reaches all bits.
 static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     for (size_t i = 0; i < n; i++) {
         h = (h ^ words[i]) * 0x9e3779b97f4a7c15u;
@@ -12203,9 +12177,8 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read, or is the loader
-// of a program that is its argument. That of an interpreter says nothing of the program: KBENCH_SCRIPT in the
-// environment names the file that it runs, which then counts, too.
+// The hash of this process's executable; "" after a warning if it cannot be read, or is the loader of a program that
+// is its argument. KBENCH_SCRIPT in the environment names the file that an interpreter runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static bool said;
@@ -12226,7 +12199,8 @@ static const char* kbi_binary_hash(void) {
     return known;
 }
 
-// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of SHA-256.
+// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of
+// SHA-256.
 static void kbi_session_commit(kbi_session* s) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
@@ -13520,9 +13494,8 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, read from the environment before main: a main that strips its own arguments, or makes up
-// those that it gives to kb_main, would start workers without end. The variable stays in the environment until kb_main
-// takes it, for a main that starts its program again by exec.
+// The role of this process, read from the environment before main, because main may change its arguments. The variable
+// stays there until kb_main removes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
     pid_t process; // whose it is: a process that a benchmark forks is none of ours
@@ -13552,7 +13525,7 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
 }
 
 enum { KBI_NESTED = 8 };
-// Whether so many processes of this very program started one another, the last of them this one.
+// Whether so many processes of this program started one another, the last of them this one.
 static bool kbi_nested(void) {
     struct stat self, other;
     long process = (long)getpid();
@@ -13569,7 +13542,7 @@ static bool kbi_nested(void) {
     return found == KBI_NESTED;
 }
 
-// Words that lie behind each other, as an array that ends with NULL; both are kept.
+// An array, ended by NULL, of words that lie behind each other; both stay allocated.
 static char** kbi_words_of(char* text, size_t size, size_t* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
@@ -13651,7 +13624,8 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot be.
+// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot
+// be.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
                                       const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
                                       const kbi_sink* sink) {
@@ -13953,7 +13927,6 @@ typedef struct kbi_supervisor {
     kbi_worker worker;
     kbi_group group;
     int process; // which of those that measure the same is at work
-    kbi_pools pools;
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
@@ -13986,14 +13959,14 @@ static struct kbi_desk {
     kbi_supervisor run; // the one that is under way
 } kbi_desk;
 
-// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
-// second one must not come between finished results and their file.
+// In one process a second signal ends what hangs. A worker is ended by the first, and a second must not come between
+// finished results and their file.
 static void kbi_interrupt(int number) {
     signal(number, kbi_desk.one_process || kbi_desk.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_desk.interrupted = number;
 }
 
-// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
+// A signal that was ignored at the start (nohup, a shell's background job) stays ignored.
 static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
     if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
@@ -14016,7 +13989,7 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
-// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+// Whether a child has ended: a traced one may only have stopped.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -14030,7 +14003,7 @@ static bool kbi_worker_died(kbi_worker* w) {
     return w->dead;
 }
 
-// Two seconds to leave by itself, then it is made to; what it left running ends with it.
+// Gives it two seconds to leave by itself; kills it then, and what it left running.
 static void kbi_worker_end(kbi_worker* w) {
     if (!w->process) return;
     close(w->to);
@@ -14076,8 +14049,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
 // For a process that has not even begun to measure, in seconds.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
-// by the waits: they end whatever the clock says.
+// A worker that hangs never reads what does not fit into the pipe. Waits are counted, because the clock may be set.
 static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
     kbi_worker* w = &s->worker;
     const char* p = (const char*)what;
@@ -14143,7 +14115,7 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
 
 // --- what happens to cases, in a worker or in this process ---
 
-// What the worker did until now was the current case's, unless it was the machine's.
+// Books the time since the last call for the current case, unless it was the machine's.
 static void kbi_spend(kbi_group* g, int64_t now) {
     if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
     g->since = now;
@@ -14163,8 +14135,8 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* 
     snprintf(s->said, sizeof s->said, "%s", what);
 }
 
-// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
-// alone in a fresh one.
+// Whether a failure does not count yet, because other cases ran in the same process before: the case is then measured
+// once more, alone in a fresh one.
 static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     kbi_waiting* w = &s->group.of[i];
     bool failed = m->status == KB_FAILED;
@@ -14246,8 +14218,8 @@ static void kbi_happened(void* to, kbi_message_type type, int index, void* what)
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: KB_ALLOC gives NULL
-// behind it, which few functions look at.
+// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: a function that does not
+// look at the NULL of KB_ALLOC crashes after the flag OOM.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
     va_list list;
@@ -14263,7 +14235,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
         kbi_receive_result(s, i, &m);
         return;
     }
-    // that is nothing against what was measured before
+    // without a profile, a time that was measured before stays
     if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
     kbi_inside* without = kbi_inside_without(m.message);
     if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
@@ -14274,7 +14246,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     KBENCH_FREE(without);
 }
 
-// The worker is gone: whose fault that was, and how it went.
+// The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -14362,7 +14334,7 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
     return next;
 }
 
-// What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
+// What comes within a moment. A child of a worker that is gone may keep its pipe open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
     int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
@@ -14374,16 +14346,15 @@ static kbi_pump kbi_await(kbi_supervisor* s) {
     return kbi_readable(s->worker.from, 0) ? KBI_PUMP_ON : KBI_PUMP_LOST; // its last words may have come meanwhile
 }
 
-// Until the worker has done its job, died, or taken too long.
-static void kbi_listen(kbi_supervisor* s) {
+// Until the worker has done its job (KBI_PUMP_DONE), died (KBI_PUMP_LOST), or taken too long.
+static kbi_pump kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     for (;;) {
         kbi_pump next = kbi_await(s);
-        if (kbi_desk.interrupted) return;
+        if (kbi_desk.interrupted) return next;
         if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
-        if (next != KBI_PUMP_ON) return;
-        // until the first case is entered the device is being started, and roofs are measured when one first asks for
-        // them: that is nobody's time, but has an end, too
+        if (next != KBI_PUMP_ON) return next;
+        // the start of the device and the measurement of its peaks are no case's time, but have a limit, too
         bool nobodys = g->current < 0 || g->machine;
         double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
@@ -14392,9 +14363,9 @@ static void kbi_listen(kbi_supervisor* s) {
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->of[i].wanted) g->current = i;
-        if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
-        return;
+        if (g->current >= 0) // else all have their result, and it hung then
+            kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        return KBI_PUMP_ON;
     }
 }
 
@@ -14428,8 +14399,8 @@ static void kbi_group_close(kbi_supervisor* s) {
     s->group.verdicts = NULL;
 }
 
-// Asks the worker for all wanted cases of the group, or for one alone, and tells it what is known; in one process, does
-// that job here. false: the worker cannot be told.
+// Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
+// worker cannot be told.
 static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     kbi_group* g = &s->group;
     size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
@@ -14472,8 +14443,8 @@ static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     return good;
 }
 
-// Learns what machine this is, by a job without cases. The calibration's truth comes from a process of its own, before
-// the first one that measures. Without a GPU it ends as soon as it has found that.
+// Learns what machine this is, by a job without cases. The durations of the calibration's launches come from a
+// process of its own before that.
 static bool kbi_meet(kbi_supervisor* s, int device) {
     s->known = false;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -14482,13 +14453,12 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
         kbi_ask_truth(s, device);
     s->backend = NULL;
     if (s->isolated && !kbi_worker_start(s, device)) return false;
-    kbi_pump next = kbi_job_send(s, device, -1) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    double limit = kbi_start_limit(s);
-    while (s->isolated && next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
-        next = kbi_await(s);
+    bool told = kbi_job_send(s, device, -1);
+    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : told ? kbi_listen(s) : KBI_PUMP_LOST;
     kbi_group_close(s);
-    if (next == KBI_PUMP_DONE || !s->isolated) return s->known;
-    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
+    if (next == KBI_PUMP_DONE) return s->known;
+    double limit = kbi_start_limit(s);
+    bool hangs = next == KBI_PUMP_ON || s->worker.deaf;
     kbi_worker_kill(&s->worker);
     if (kbi_desk.interrupted) return false;
     if (!hangs)
@@ -14502,8 +14472,7 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
     return false;
 }
 
-// Until every case of the group that is wanted has its result. A case that is to be measured again alone gets a worker
-// of its own.
+// Until every wanted case of the group has its result. A case that is retried alone gets a fresh worker.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     while (!kbi_desk.interrupted) {
@@ -14532,7 +14501,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // at least, of several processes: starting one is shared by so many
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
 
 // Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
 typedef struct kbi_batch {
@@ -14549,12 +14518,12 @@ typedef struct kbi_batch {
     kbi_arena memory; // for all of these
 } kbi_batch;
 
-// Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
-// process of its own; where there is but one, when all has been measured.
+// Where a batch that begins here ends: after one group, unless several processes, or one for profiles, are started for
+// it. With profiles in the only process all cases come first. The last batch is no smaller than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
+    if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
     while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
@@ -14562,11 +14531,10 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
 
 // --- inspected: the CUDA calls of each case's block, before it is measured ---
 
-static const double kbi_inspect_seconds =
-    10; // of inspections in a row, before their process ends and another measures
+static const double kbi_inspect_seconds = 10; // of inspections in a row
 
-// Inspects at least the cases before `end`, and so many more that a process is not started for each group. The process
-// is the worker meanwhile. Where there is no CUPTI the first answer is everybody's.
+// Inspects the cases before `end`, and more, so that a process is not started for each group. That process is the
+// worker meanwhile. Without CUPTI the first answer holds for all.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -14611,7 +14579,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
 
 // --- measured ---
 
-// Whether --budget leaves a group no time, or left its first process none; if there is some, how much.
+// Whether --budget leaves a group no time, or left its first process none; else sets the group's max_time.
 static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
     kbi_budget* left = &s->budget;
     double* share = b->share + (first - b->first);
@@ -14660,7 +14628,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     if (b->processes > 1) kbi_worker_kill(&s->worker);
 }
 
-// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
+// Profiles the cases that have times, in a process that measures nothing, because what a profiler loads stays loaded.
 static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
     if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
@@ -14687,13 +14655,15 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the cases that were measured: each process's samples, then all processes of a case, what instruments found in
-// it, and the cases of a group against each other. Each gets its record.
+// Judges the cases that were measured: each process's samples, all processes of a case, its profile, and the cases of a
+// group against each other. Each gets its record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
     kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
     kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kbi_pools pools;
+    kbi_pools_open(&pools, &b->memory, n, processes);
     int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
     int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
     for (int i = 0; i < n; i++) {
@@ -14711,10 +14681,10 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         }
         stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
         if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
-        kbi_pool_add(&s->pools.times, processes, values, exp(sum / count));
+        kbi_pool_add(&pools.times, values, exp(sum / count));
         s->fewer += count < processes;
     }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
+    kbi_pool_settle(&pools.times, kbi_beside);
     for (int i = 0, pooled = 0; i < n; i++) {
         if (stands[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
@@ -14722,7 +14692,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         kb_result* r = &b->results[b->n_rows];
         *r = all[i * processes + stands[i]];
         if (processes > 1 && r->status == KB_OK)
-            kbi_judge_merge(r, each + i * processes, processes, m, &s->pools.times.spread[pooled++]);
+            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
         else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
             kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
         kbi_record_case(r, c, m, &s->machine);
@@ -14745,11 +14715,11 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
             const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
             c->m[k] = m->samples ? m : NULL;
         }
-        kbi_rivals_pool(c, &s->pools);
+        kbi_rivals_pool(c, &pools);
     }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
+    kbi_pool_settle(&pools.ratios, 0);
+    kbi_pool_settle(&pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
 // --- stored, shown ---
@@ -14791,7 +14761,7 @@ static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
     }
 }
 
-// A batch on its way, a stage after the other.
+// Measures, judges, records and shows a batch, one stage after the other.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -14919,8 +14889,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
-    s->inspected = 0;          // of another device they may say something else
-    kbi_pools_free(&s->pools); // another GPU's times may scatter otherwise
+    s->inspected = 0; // of another device they may say something else
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
@@ -14953,25 +14922,21 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
-// they say themselves; for want of a GPU it is another matter.
+// The exit code of a run without a number, and without a failure: functions that skip say why themselves.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
-    if (no_gpu && (KBI_CUDA || s->absent)) {
-        if (!s->collect)
-            kbi_error("nothing was measured: %s",
-                      cpu ? "what was selected needs a GPU, and --device cpu uses none" : kbi_no_gpu(s));
-        return KBI_EXIT_NO_GPU;
+    bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
+    if (!no_gpu && (!s->absent || s->skipped)) {
+        if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        return KBI_EXIT_FINE;
     }
-    if (s->absent && !s->skipped) {
-        kbi_error(
-            "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
-            "shows what there is, --device cpu runs what is for the CPU",
-            s->machine.sm / 10, s->machine.sm % 10);
-        return KBI_EXIT_NO_GPU;
-    }
-    if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
-    return KBI_EXIT_FINE;
+    if (!s->collect || !no_gpu)
+        kbi_error("nothing was measured: %s",
+                  !no_gpu
+                      ? "what was selected is not for this GPU; --list-ops shows what there is, --device cpu runs "
+                        "what is for the CPU"
+                  : s->recipe.target == KBI_ON_CPU ? "what was selected needs a GPU, and --device cpu uses none"
+                                                   : kbi_no_gpu(s));
+    return KBI_EXIT_NO_GPU;
 }
 
 // The state of a run that the command line asks for, of which nothing is opened yet.
@@ -15049,7 +15014,7 @@ static void kbi_env_line(const char* name, double x, const char* unit) {
     kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
 }
 
-// What was measured, with the time that it took; nothing of what cannot be.
+// The peaks that were measured, with the time that took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
         char name[40], unit[80], took[40];
