@@ -1131,7 +1131,7 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
 
 # C names in messages of the library, and the names of the Python interface
 _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
-    (r"\bkb_check\(kb, got, want, n, tolerance\)(\s+after\s+the\s+timed\s+block)?", "check= of kbench.compare, or kb.check"),
+    (r"\bkb_check\(kb, got, want, n, tolerance\)(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
     (r"\bkb_expect\(kb,\s*KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
     (r"\bKB_EXPECT_([A-Z_]+)", lambda m: f'"{m[1].lower()}"'),
     (r"\bKB_TIME_HOST\b", "host=True"),
@@ -1270,8 +1270,8 @@ def table(records: Any, *options: str) -> None:
 
 @contextmanager
 def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
-    """Makes captured output of the C library look as on the terminal of sys.stdout: sets COLUMNS, and yields the options
-    for colour."""
+    """Makes captured output of the C library look as on the terminal of sys.stdout: sets COLUMNS, and yields the
+    options for colour."""
     try:
         terminal = sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno())
     except (AttributeError, OSError, ValueError):
