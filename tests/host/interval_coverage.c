@@ -163,7 +163,7 @@ static void test_stopping(void) {
                 double low, high, lo, hi;
                 int64_t n = 30;
                 draw(models[i], 2000, cv, &low, &high);
-                while (n < 2000 && !(kbi_precision_in(sample, n, scratch) <= 0.005))
+                while (n < 2000 && !(kbi_precision_of(sample, n) <= 0.005))
                     n = KBI_MIN(n + KBI_MAX((int64_t)8, n / 10), (int64_t)2000);
                 kbi_median_interval(sample, n, kbi_median_of(sample, n, scratch), scratch, &lo, &hi);
                 percent += 100.0 / runs * (lo <= low && high <= hi);

@@ -426,7 +426,7 @@ static void test_counters(void) {
     } rows[] = {
         { "", "libcupti.so is not found" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_OLD_CUPTI=1", "this libcupti.so has no cuptiProfilerInitialize" },
-        { "VIRTUAL_CUPTI=1 VIRTUAL_VGPU=1", "this virtual GPU may not be profiled" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_VGPU=1", "it is a virtual GPU" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerGetCounterAvailability:26", "dcgmi profile --pause" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:35", "CAP_SYS_ADMIN" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "take a whole GPU" },
