@@ -59,7 +59,7 @@ check_out "--env: boost" "^  boost +(on|off|not known)\$"
 run "$tmp/busy" --selftest --cpu 8191
 check_rc "--selftest --cpu" 2
 
-# --- others on the same processor
+# --- other programs on the same processor
 case_of crowded --cpu "$last" --iters 4000
 check_rc "crowded" 0
 at_least "crowded: waited for the processor, %" "$(of cpu_waited)" 20
@@ -78,7 +78,7 @@ case $(of flags) in *NOISY*) pass ;; *) fail "two_speeds: flags $(of flags), pre
 case_of two_speeds --cpu "$last" --iters 400 -v
 check_out "NOISY: says what to do" "NOISY.*--cpu|close other programs"
 
-# --- where blocks begin
+# --- addresses of blocks
 case_of placed --rounds 3 --max-time 0.1s
 check_rc "placed" 0
 case ${TEST_CFLAGS-} in
