@@ -5163,21 +5163,27 @@ static void kbi_option_unknown(const char* word, const char* name) {
     static const struct {
         const char *names, *file, *cure;
     } addons[] = {
-        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
-          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+        { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
+          "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
           "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "resume,save-baseline", "kbench_report.h", KBI_INCLUDE },
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
+        kbi_error("%s is an option of examples/addons/%s: %s", word, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
+    char names[KBI_COUNT(addons)][400];
+    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
+        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
+        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
+    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");

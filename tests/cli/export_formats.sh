@@ -112,7 +112,12 @@ fi
 # the tool alone, and a program without the report
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
-check_err "the tool without --load" 'no benchmark is registered in this program .--load FILE shows'
+check_err "the tool without --load" '^kbench: error: kbench has no benchmark of its own\. Name the records with --load FILE'
+run "$tmp/kbench" --list
+check_rc "the tool with --list" 2
+check_not_err "the tool with --list" linker
+run "$tmp/kbench" --env
+check_rc "the tool with --env" 0
 run "$tmp/kbench" --help
 check_out "the tool's --help" '--load FILE'
 plain small tests/cli/sample_program.c
