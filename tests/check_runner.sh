@@ -13,6 +13,8 @@ case_of() {
 }
 case_of passes "2 passed, 0 failed, 0 skipped" "" "CHECK(1); CHECK_INT(2, 2); return test_end();"
 case_of fails "1 passed, 1 failed, 0 skipped" "" "CHECK(1); CHECK_STR(\"a\", \"b\"); return test_end();"
+check_out "fails: the line of the test" '^FAIL  .*fails +[0-9]+ s, [0-9]+\.[0-9] s of CPU   1 passed, 1 failed, 0 skipped$'
+check_out "fails: what all tests took" '^[0-9]+ s, [0-9]+\.[0-9] s of CPU$'
 check_out "fails: says what and where" 'FAIL .*fails.c:3: .*is "a", not "b"'
 case_of skips "1 passed, 0 failed, 1 skipped" "" 'CHECK(1); SKIP("no %s", "moon"); return test_end();'
 check_out "skips: lists the reason" '1 x .*no moon'
