@@ -1619,13 +1619,11 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
-    void* p = kbi_arena_alloc(a, bytes + 1);
-    if (bytes) memcpy(p, from, bytes);
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_arena_alloc(a, n + 1);
+    if (n) memcpy(p, s, n);
     return p;
 }
-
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -1698,21 +1696,17 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
+// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const char* s, unsigned* code) {
+    static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned first = (unsigned char)*s;
+    int n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+    *code = n > 1 ? first & (0x7fu >> n) : first;
+    for (int i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
+        *code = *code << 6 | ((unsigned char)s[i] & 63u);
+    }
+    return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
 // Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
@@ -1728,8 +1722,8 @@ static bool kbi_invisible(unsigned code) {
 }
 
 static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
+    unsigned code;
+    return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
 // "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
@@ -1740,31 +1734,10 @@ static bool kbi_log_command(const char* s) {
     return s[n] == '[';
 }
 
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
-    bool starts = true;
-    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
-    return starts;
+static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
+    size_t i = t->n;
+    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
+    return !i || t->s[i - 1] == '\n';
 }
 
 // A word as a shell has to be given it.
@@ -1779,16 +1752,27 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
+// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
+// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
+// become U+FFFD. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
-    char spelled[16];
     while (*s) {
-        const char *plain = s, *piece;
+        const char* plain = s;
+        unsigned code;
         while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
-        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
-        kbi_put(t, piece, n);
+        int n = kbi_utf8(s, &code);
+        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        if (!n)
+            kbi_puts(t, "\xef\xbf\xbd");
+        else if (!command && !kbi_invisible(code))
+            kbi_put(t, s, (size_t)n);
+        else if (code >= '\t' && code <= '\r')
+            kbi_puts(t, " ");
+        else
+            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+        s += KBI_MAX(n, 1);
     }
 }
 
@@ -1942,23 +1926,23 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+    for (const char *p = s, *plain; *p;) {
+        unsigned code;
         for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        kbi_put(t, plain, (size_t)(p - plain));
         if (!*p) break;
-        int n = kbi_utf8(p);
-        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
+        int n = kbi_utf8(p, &code);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
             kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
                      code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
-            kbi_put(t, (const char*)p, (size_t)n);
+            kbi_put(t, p, (size_t)n);
         else
             kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
@@ -2132,7 +2116,10 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+    return error == ENXIO    ? "nobody reads this pipe"
+           : error == ESPIPE ? "it is not a regular file"
+           : error == EBUSY  ? "another process has locked it; wait until that process has ended"
+                             : strerror(error);
 }
 
 // The first line of a regular file, without its end; false when there is none.
@@ -2393,7 +2380,6 @@ typedef struct kbi_lines {
     int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
     off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
-    bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
     bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
@@ -2408,8 +2394,8 @@ static void kbi_lines_free(kbi_lines* l) {
 }
 
 // Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
-// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
+// works over a network. -1: errno says why not.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited = 0;; waited += 10) {
         struct flock lock;
@@ -2425,17 +2411,10 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
-        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
-        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
-        if (over && held && !l->busy) {
-            fcntl(file, F_GETLK, &lock);
-            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-        }
+        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
         close(file);
-        l->busy |= over && held;
-        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
@@ -2457,7 +2436,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
         kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    else if (!good && errno != EBUSY)
+    else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (plain && file >= 0)
         close(file);
@@ -2474,12 +2453,12 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_set there = KBI_BLANK;
     bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
     for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n; at++) {
-            uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++)
-                h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
-            bool absent = kbi_set_add(&there, h);
+        for (size_t at = 0; at < of[k]->n;) {
+            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
+            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
+            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
             if (k == 1 && absent) kept = false;
+            at += n + 1;
         }
     kbi_set_free(&there);
     kbi_text_free(&all);
@@ -2512,8 +2491,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
-    if (file < 0 && (errno == EBUSY || l->moved)) return false;
-    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    if (file < 0 && l->moved) return false;
+    if (file < 0)
+        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
+               kbi_lines_flush(l, milliseconds);
     off_t end = lseek(file, 0, SEEK_END);
     if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
         close(file);
@@ -2542,8 +2523,6 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (!good && errno == EBUSY && !l->moved)
-        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
     if (good && l->mine.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
@@ -2736,13 +2715,6 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
         if (over) break;
     }
     return out;
-}
-
-// Of a list, those that this process may not run on. false: there are none.
-static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_cpus* beyond) {
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(list->of); i++) any |= (beyond->of[i] = list->of[i] & ~allowed->of[i]) != 0;
-    return any;
 }
 
 // The one that this thread runs on now; 0 where the system does not say.
@@ -5046,16 +5018,18 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
-    kbi_cpus list, allowed, beyond;
-    char not_ours[80], ours[200];
+    kbi_cpus list, allowed;
+    char ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
-    kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
-              kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
-    return false;
+    for (int i = 0; i < KBI_COUNT(list.of); i++)
+        if (list.of[i] & ~allowed.of[i])
+            return kbi_error("--cpu %s: this process may run on %s only", value,
+                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                   false;
+    return kbi_take_text(option, values, value);
 }
 
 // Pins this process to the processors of --cpu; false after an error message.
@@ -11588,7 +11562,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof s.median), &s.median, sizeof s.median);
     r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
@@ -11843,7 +11817,8 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms,
+                                       sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -12493,8 +12468,8 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
-static int kbi_character_width(const char* s, int n) {
+// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+static int kbi_character_width(unsigned code) {
     static const struct {
         unsigned from, to;
         int width;
@@ -12502,7 +12477,6 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -12513,10 +12487,11 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
     while (at < n) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        unsigned code;
+        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)bytes;
+        at += (size_t)KBI_MAX(bytes, 1);
     }
     return at;
 }
@@ -12535,9 +12510,10 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
     if (whole) return;
     for (int room = columns - 3 - used; width > room;) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
-        width -= kbi_character_width(s + tail, bytes);
-        tail += (size_t)bytes;
+        unsigned code;
+        int bytes = kbi_utf8(s + tail, &code);
+        width -= kbi_character_width(code);
+        tail += (size_t)KBI_MAX(bytes, 1);
     }
     kbi_putf(t, "...%s", s + tail);
 }

@@ -234,6 +234,6 @@ SLURM_ARRAY_TASK_COUNT=2 && export SLURM_ARRAY_TASK_COUNT
 says --shard auto --op softmax --list
 
 # excluded: widths of texts, features of the build, and paths, which depend on the machine
-sed 's/on [0-9]* processors*/on N processors/; s/it may on [0-9,-]*/it may on N/' said > plan
+sed 's/on [0-9]* processors*/on N processors/; s/may run on [0-9,-]* only/may run on N only/' said > plan
 same plan.txt plan
 finish

@@ -39,11 +39,11 @@ case_of where --iters 3 --warmup 1 "--cpu=$first,$last"
 check_rc "--cpu with a list" 0
 run "$tmp/busy" --op where --cpu 8191
 check_rc "--cpu of a processor that is not there" 2
-check_err "--cpu of a processor that is not there" "--cpu 8191: this process may not run on 8191; it may on $allowed"
+check_err "--cpu of a processor that is not there" "--cpu 8191: this process may run on $allowed only"
 if have taskset && [ "$first" != "$last" ]; then
     run taskset -c "$last" "$tmp/busy" --op where --cpu "$first"
     check_rc "--cpu outside of taskset's" 2
-    check_err "--cpu outside of taskset's" "may not run on $first; it may on $last"
+    check_err "--cpu outside of taskset's" "--cpu $first: this process may run on $last only"
 else
     skip "--cpu outside of taskset's: no taskset, or one processor"
 fi
