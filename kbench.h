@@ -51,7 +51,6 @@ CONTENTS (search for the tag)
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
@@ -86,7 +85,6 @@ CONTENTS (search for the tag)
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
-    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
@@ -97,7 +95,6 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
@@ -2503,8 +2500,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
         close(file);
         return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    bool ended = end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 &&
-                              last == '\n');
+    bool ended =
+        end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
@@ -2576,13 +2573,13 @@ static unsigned kbi_instruments_here(void) {
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
-    static const char* const names[] = { "ASan", "HWASan", "TSan",                     "MSan", "UBSan",
-                                         "LSan", "gcov",   "-fprofile-instr-generate", "-pg" };
+    static const char* const names[] = { "ASan",  "HWASan", "TSan", "MSan",
+                                         "UBSan", "LSan",   "gcov", "-fprofile-instr-generate",
+                                         "-pg" };
     size_t n = 0;
     *out = 0;
     for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
-        if (bits >> i & 1)
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
+        if (bits >> i & 1) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -2954,8 +2951,9 @@ static double kbi_minus_log(uint32_t m) {
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
                                    -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
-    static const double cosine[] = { 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
-                                     1.0 / 24.0,        -1.0 / 2.0,       1.0 }; // 12! 10! 8! 6! 4! 2!
+    static const double cosine[] = {
+        1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0
+    }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
     double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
@@ -3051,17 +3049,11 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-static int kbi_all_usable(const double* x, int64_t n) {
-    if (x == NULL) return n <= 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!kbi_usable(x[i])) return 0;
-    }
-    return 1;
-}
-
-static double* kbi_stats_alloc(int64_t n) {
-    if (n <= 0 || (uint64_t)n > (uint64_t)(SIZE_MAX / 2 / sizeof(double))) return NULL;
-    return (double*)KBENCH_MALLOC((size_t)n * sizeof(double));
+// Memory for m values if there are n > 0 values and all are usable; else NULL.
+static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
+    for (int64_t i = 0; x && i < n; i++)
+        if (!kbi_usable(x[i])) return NULL;
+    return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
 // a / b; 0 for 0 / 0, NAN where the quotient is none.
@@ -3073,56 +3065,33 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_sift_down(double* a, int64_t root, int64_t n) {
-    const double v = a[root];
-    for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
-        if (child + 1 < n && a[child + 1] > a[child]) child++;
-        if (a[child] <= v) break;
-        a[root] = a[child];
-        root = child;
-    }
-    a[root] = v;
+static int kbi_order_of(const void* a, const void* b) {
+    double x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+static void kbi_sort(double* a, int64_t n) {
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
 }
 
-static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
-    for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        const double top = a[0];
-        a[0] = a[end];
-        a[end] = top;
-        kbi_sift_down(a, 0, end);
-    }
-}
-
-// Hoare 1961 about the median of three. Returns j, 0 <= j < n - 1, with a[0..j] <= a[j+1..n-1]; n >= 3.
+// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
 // Stopping at equal values keeps both parts large in quantised samples.
-static int64_t kbi_partition(double* a, int64_t n) {
-    const double u = a[0], v = a[n / 2], w = a[n - 1];
-    const double pivot = u < v ? (v < w ? v : (u < w ? w : u)) : (u < w ? u : (v < w ? w : v));
-    for (int64_t i = 0, j = n - 1;; i++, j--) {
-        while (a[i] < pivot) i++;
-        while (a[j] > pivot) j--;
-        if (i >= j) return j;
-        const double t = a[i];
-        a[i] = a[j];
-        a[j] = t;
-    }
-}
-
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    for (int budget = 128; n > 8 && budget > 0; budget--) {
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (k < left) {
-            n = left;
-        } else {
-            a += left;
-            n -= left;
-            k -= left;
+    for (int64_t low = 0, high = n - 1; low < high;) {
+        const double pivot = a[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (a[i] < pivot) i++;
+            while (a[j] > pivot) j--;
+            if (i > j) break;
+            const double swapped = a[i];
+            a[i++] = a[j];
+            a[j--] = swapped;
         }
+        if (k > j) low = i;
+        if (k < i) high = j;
     }
-    kbi_sort(a, n);
     return a[k];
 }
 
@@ -3192,11 +3161,9 @@ static int64_t kbi_block_end(int b, int64_t n) {
 
 // Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    int64_t begin = 0;
-    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t end = kbi_block_end(b, n);
+    for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
+        end = kbi_block_end((int)b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
-        begin = end;
     }
 }
 
@@ -3281,21 +3248,15 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n) and without allocation: the stopping rule asks between samples, and a GPU
-// that waits for the host lowers its clock. scratch holds n values.
-static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
-    double lo, hi;
-    if (n < 1 || !kbi_all_usable(x, n)) return (double)NAN;
+// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers its
+// clock.
+static double kbi_precision_of(const double* x, int64_t n) {
+    double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
+    if (!scratch) return (double)NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
-    return kbi_half_width(lo, hi, median);
-}
-
-static double kbi_precision_of(const double* x, int64_t n) {
-    double* scratch = kbi_stats_alloc(n);
-    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
-    return precision;
+    return kbi_half_width(lo, hi, median);
 }
 
 // -- summary ----------------------------------------------------------------------------------------------
@@ -3424,8 +3385,8 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
-    if (sorted == NULL) return s;
+    double* sorted = kbi_stats_alloc(x, n, 2 * n);
+    if (!sorted) return s;
     double* scratch = sorted + n;
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
@@ -3462,11 +3423,7 @@ static double kbi_trimmed(double* x, int n, int away) {
 }
 
 KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-// -- paired -----------------------------------------------------------------------------------------------
+// -- arms measured in the same rounds ------------------------------------------------------------------------
 
 // Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
 // arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
@@ -3475,8 +3432,8 @@ KBI_SLOW_BEGIN
 static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
     int64_t low, high;
     *median = *lo = *hi = (double)NAN;
-    double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
-    if (sorted == NULL) return 0;
+    double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
+    if (!sorted) return 0;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
@@ -3928,7 +3885,6 @@ typedef struct kbi_recipe {
     bool looked;                 // nothing is timed: a profiler looks on
     unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
-    unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -3974,21 +3930,12 @@ typedef struct kbi_case {
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
 
-typedef enum kbi_roof {
-    KBI_ROOF_COPY,
-    KBI_ROOF_READ,
-    KBI_ROOF_WRITE,
-    KBI_ROOF_F64,
-    KBI_ROOF_F32,
-    KBI_ROOF_TF32,
-    KBI_ROOF_F16,
-    KBI_ROOF_BF16,
-    KBI_ROOF_FP8,
-    KBI_ROOF_INT8,
-    KBI_ROOFS,
-    KBI_NO_ROOF = -1,  // the device has none of those that may be meant
-    KBI_ABOVE_ALL = -2 // of those that may be meant
+// clang-format off
+typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+    KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
+    KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
+// clang-format on
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
@@ -4026,13 +3973,11 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// clang-format off
 typedef enum kbi_kept {
-    KBI_NOT_HOST,
-    KBI_KEPT_NOTHING,
-    KBI_KEPT_CONSTANTS,
-    KBI_KEPT_VALUES,
-    KBI_KEPT_BY_CALL
+    KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
 } kbi_kept;
+// clang-format on
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4203,17 +4148,17 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
-    size_t n = strlen(m->message);
-    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
-    n = strlen(m->message);
-    kbi_vfit(m->message, n, sizeof m->message, format, list);
+// Behind what a message says already.
+static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
+    size_t n = strlen(message);
+    kbi_fit(message, n, size, n ? "; " : "");
+    kbi_vfit(message, strlen(message), size, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_say_more(m, format, list);
+    kbi_vsay(m->message, sizeof m->message, format, list);
     va_end(list);
 }
 
@@ -4223,13 +4168,14 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
 
+// clang-format off
 typedef enum kbi_event_kind {
-    KBI_EVENT_RUN,
-    KBI_EVENT_CALL,
-    KBI_EVENT_KERNEL,
-    KBI_EVENT_COPY,
-    KBI_EVENT_SET
+    KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
+typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+    KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
+} kbi_limit;
+// clang-format on
 
 typedef struct kbi_event { // of a run of the block; the run itself is one
     int64_t start, end;    // ns of one clock for host and device
@@ -4240,17 +4186,8 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
-    int32_t limit;   // kbi_limit: what lets no more of them in
+    int32_t limit;   // kbi_limit
 } kbi_event;
-
-typedef enum kbi_limit {
-    KBI_NO_LIMIT,
-    KBI_BY_WARPS,
-    KBI_BY_REGISTERS,
-    KBI_BY_SHARED,
-    KBI_BY_BLOCKS,
-    KBI_BY_GRID
-} kbi_limit;
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -5110,13 +5047,6 @@ static bool kbi_take_gbench_filter(const kb_option* option, void* values, const 
     return kbi_add_string(option->name, &o->filter, value);
 }
 
-// Reads a variable that is a number from low up and leaves *value where it is not set; false after an error message.
-static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
-    const char* s = getenv(variable);
-    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
-    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
-}
-
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
@@ -5124,7 +5054,9 @@ static bool kbi_shard_of_slurm(kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(names); i++) {
         char variable[40];
         snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+        const char* s = getenv(variable);
+        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
+            return kbi_error("%s is '%s', which is no number from %d up", variable, s, i > 2), false;
     }
     o->shards = (x[2] - x[1]) / x[3] + 1;
     o->shard = (x[0] - x[1]) / x[3] + 1;
@@ -5143,21 +5075,6 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
     return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
-}
-
-// The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
-static bool kbi_shard_of_runner(kbi_options* o) {
-    int64_t index = -1, total = -1;
-    if (o->on[KBI_OPTION_shard]) return true;
-    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
-        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
-        return false;
-    if (index < 0 && total < 0) return true;
-    if (index < 0 || index >= total)
-        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
-               false;
-    o->shard = index + 1, o->shards = total;
-    return true;
 }
 
 // --- all options: those of the kit, then those of add-ons ---
@@ -5458,7 +5375,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->start) set->start();
     }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -5642,31 +5559,6 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
         p += name + 1 + value;
     }
     return NULL;
-}
-
-// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
-// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    int64_t lowest = INT64_MAX;
-    if (d->type != KB_AXIS_INTS) return true;
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension declared[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->type == KB_AXIS_INTS)
-            declared[n++] = kbi_axis_dimension(arena, a);
-        else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], declared, &n);
-        for (int i = 0; i < n; i++)
-            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
-                lowest = KBI_MIN(lowest, declared[i].values[v].i);
-    }
-    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++)
-        if (d->values[i].i < least)
-            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
-                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
-                   false;
-    return true;
 }
 
 // --- regular expressions on the names of cases, which the system compiles and matches ---
@@ -5871,12 +5763,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n && *name; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+        int64_t lowest = axis->n ? INT64_MAX : 0;
+        for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
+        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
                    false;
-        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
+        for (int v = 0; v < axis->n; v++)
+            if (axis->values[v].i < lowest)
+                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                                 e->implementation, name, (int)lowest),
+                       false;
     }
     const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
@@ -6120,7 +6020,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+    r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
                 : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
                                                             : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
@@ -6344,10 +6244,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     struct kbi_block* next;
 } kbi_block;
 
-// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
-// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
-// wings, a copy, until its next turn. The copies of its data that --rotate makes lie there, too, at fixed distances.
-// What each of these holds is its own (it may point into itself, and each run changes it), so all are swapped.
+// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a small
+// kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is saved, and
+// restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed distances. What each
+// of these holds is its own (it may point into itself, and each run changes it), so all are saved.
 typedef struct kbi_stage {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6363,11 +6263,11 @@ typedef struct kbi_memory {
     struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
     size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* wings;              // for all of them; NULL: nobody else plays
+    char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;                    // the last call left its blocks to the next one
+    bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -6376,28 +6276,15 @@ typedef struct kbi_memory {
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
+// clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT,
-    KBI_CHECKED,
-    KBI_AUDITED,
-    KBI_CAPTURED,
-    KBI_WARM,
-    KBI_SAMPLE,
-    KBI_COMPARED,
-    KBI_PROVED,
-    KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
 } kbi_unit;
-typedef enum kbi_phase {
-    KBI_PHASE_CHECK,
-    KBI_PHASE_AUDIT,
-    KBI_PHASE_WARM,
-    KBI_PHASE_SAMPLE,
-    KBI_PHASE_TURNS,
-    KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE,
-    KBI_PHASE_INSIDE, // in a call of its own: after the audit
-    KBI_PHASE_DONE
+typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
+    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
 } kbi_phase;
+// clang-format on
 
 typedef enum kbi_order { // what the conductor of several runs wants of this one
     KBI_BY_ITSELF,       // there is none: the engine says when it is enough
@@ -6566,15 +6453,17 @@ static void kbi_give_word(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
 }
 
+static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
+    kbi_raise(run, flag);
+    if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
+    kbi_give_word(run, KB_FAILED);
+}
+
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
-    kbi_raise(run, flag);
-    if (!kbi_failed(run)) {
-        va_start(list, format);
-        kbi_say_more(&run->m, format, list);
-        va_end(list);
-    }
-    kbi_give_word(run, KB_FAILED);
+    va_start(list, format);
+    kbi_vstop(run, flag, format, list);
+    va_end(list);
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
@@ -6615,28 +6504,14 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum {
-    KBI_TOUCHED = 1 << 20,
-    KBI_WAKING = 4,
-    KBI_LAUNCHES = 8,
-    KBI_GATE_NODES = 256,
-    KBI_GATE_SECONDS = 1,
-    KBI_ALARMS = 2,
-    KBI_MISSES = 2
-};
+enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+// clang-format off
 enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_FMA64,
-    KBI_F_SPIN,
-    KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
+    KBI_F_SPIN, KBI_F_COUNT
 };
+// clang-format on
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
@@ -6760,15 +6635,8 @@ typedef struct kbi_activity_call { // CUpti_ActivityAPI
     uint32_t process, thread, correlation, result;
 } kbi_activity_call;
 
-enum {
-    KBI_ACTIVITY_COPY = 1,
-    KBI_ACTIVITY_SET = 2,
-    KBI_ACTIVITY_DRIVER = 4,
-    KBI_ACTIVITY_RUNTIME = 5,
-    KBI_ACTIVITY_KERNEL = 10,
-    KBI_SPANS = 1 << 15,
-    KBI_ACTIVITY_BYTES = 1 << 20
-};
+enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -6882,12 +6750,9 @@ KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double val
 
 // Why something that was asked for is not there.
 KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
-    kbi_insight* in = &kbi_lab.insight;
-    size_t n = strlen(in->message);
     va_list list;
-    if (n && n + 3 < sizeof in->message) n += (size_t)snprintf(in->message + n, sizeof in->message - n, "; ");
     va_start(list, format);
-    vsnprintf(in->message + n, sizeof in->message - n, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
 }
 
@@ -6899,25 +6764,21 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers that are compared.
-enum {
-    KBI_LEFT_UMASK,
-    KBI_LEFT_BLOCKED,
-    KBI_LEFT_LIMITS,
-    KBI_LEFT_CPUS,
-    KBI_LEFT_PRIORITY,
-    KBI_LEFT_LOCALE,
-    KBI_LEFT_VARIABLES,
-    KBI_LEFT_STANDARD,
-    KBI_LEFT_HANDLERS,
-    KBI_LEFT_COMPARED,
-    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
-    KBI_LEFT_FILES,
-    KBI_LEFT_MEMORY,
-    KBI_LEFT_COUNT
+// What a function can change of its process, as numbers.
+static const char* const kbi_leftover_names[] = {
+    "it changed the umask",
+    "it changed the priority of its process",
+    "it blocked signals",
+    "it changed how signals are handled",
+    "it changed the processors of its process",
+    "it changed the locale",
+    "it changed the environment",
+    "it closed or replaced stdin, stdout or stderr",
+    "it changed the limits of its process",
 };
 typedef struct kbi_leftovers {
-    uint64_t of[KBI_LEFT_COUNT];
+    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
+    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
 } kbi_leftovers;
 
 // The process as it was before the first function ran.
@@ -6934,52 +6795,49 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_leftovers kbi_leftovers_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
     const char* locale = setlocale(LC_ALL, NULL);
+    const mode_t mode = umask(077);
     kbi_leftovers now;
+    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
-    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
+    umask(mode);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    now.of[KBI_LEFT_FILES] = (uint64_t)file;
-    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
-    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
-    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
-    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-                                (kbi_status_number(status, "SigCgt:", 16) & library);
-    const mode_t mode = umask(077);
-    umask(mode);
-    now.of[KBI_LEFT_UMASK] = mode;
-    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    now.files = file < 0 ? INT32_MAX : file;
+    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
+    *same++ = mode;
+    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    *same++ = kbi_status_number(status, "SigBlk:", 16);
+    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+              (kbi_status_number(status, "SigCgt:", 16) & library);
     kbi_cpus_allowed(&cpus);
-    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    *same = kbi_hash(start, locale ? locale : "");
 #ifdef LC_GLOBAL_LOCALE
-    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
 #endif
-    for (char** v = environ; v && *v; v++)
-        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
-    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+    same++;
+    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
+    same++;
+    for (int i = 0; i < 3; i++) {
         struct stat about;
         bool open = fstat(i, &about) == 0;
         int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
     }
+    same++;
     for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
         uint64_t limit[2] = { 0, 0 };
         syscall(SYS_prlimit64, 0, i, NULL, limit);
-        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
     }
     return now;
-}
-
-static void kbi_before_note(void) {
-    kbi_before.known = true;
-    fegetenv(&kbi_before.floats);
-    kbi_before.state = kbi_leftovers_now();
 }
 
 // Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
@@ -6996,27 +6854,15 @@ static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - k
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    static const char* const why[] = { "it changed the umask",
-                                       "it blocked signals",
-                                       "it changed the limits of its process",
-                                       "it changed the processors of its process",
-                                       "it changed the priority of its process",
-                                       "it changed the locale",
-                                       "it changed the environment",
-                                       "it closed or replaced stdin, stdout or stderr",
-                                       "it changed how signals are handled" };
-    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
-    const uint64_t* was = kbi_before.state.of;
-    const kbi_leftovers left = kbi_leftovers_now();
-    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
-        if (left.of[i] != was[i]) return why[i];
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
-    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
-        return "it left memory allocated";
-    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
+    const kbi_leftovers *was = &kbi_before.state, left = kbi_leftovers_now();
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < KBI_COUNT(left.same); i++)
+        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
+    if (left.files > was->files + 64) return "it left files open";
+    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
+    if (left.threads <= was->threads) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
@@ -7029,7 +6875,7 @@ static const char* kbi_left_behind(bool gpu) {
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
 // The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -7055,11 +6901,7 @@ static double kbi_clock_step(void) {
         ns[i] = (double)(kbi_now() - began);
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
-    if (step > 0) return step;
-    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
-    while (to == from) to = kbi_now();
-    for (next = to; next == to;) next = kbi_now();
-    return (double)(next - to);
+    return step > 0 ? step : 1e9;
 }
 
 // Work behind this begins when that before it has ended.
@@ -7084,25 +6926,17 @@ static double kbi_measure_wall_bias(void) {
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
 // since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
 // before and after (kbi_wall_lost).
-static void kbi_pass_begin(void) {
-    kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    kbi_serialise();
-}
-static void kbi_pass_end(void) {
-    kbi_lab.wall_end = kbi_now();
-    kbi_lab.turn = kbi_turn_now();
-}
 static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_pass_begin();
-            __asm__ __volatile__("" : : : "memory");
-            kbi_pass_end();
-            sum += kbi_lab.wall_end - kbi_lab.wall_start;
+            kbi_lab.turn = kbi_turn_now();
+            int64_t began = kbi_now();
+            kbi_serialise();
+            sum += kbi_now() - began;
+            kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
@@ -7139,6 +6973,8 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
+    if (kbi_lab.wall_step > 20000)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
     if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
@@ -7164,18 +7000,14 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
-// few as --timeout leaves time for. What that costs in precision, the samples show.
-static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
-
-// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
+// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    double ns = (double)(now - kbi_lab.wall_start), target = KBI_MAX(20000, 1000 * kbi_lab.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
     if (run->sampling.stops != kbi_lab.stops) {
         kbi_lab.stood += now - kbi_lab.wall_start;
@@ -7199,7 +7031,6 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -7211,10 +7042,6 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (kbi_lab.wall_step >= 1000000) { // jiffies: all samples may read the same, and be half a step off
-        run->m.step_ns = kbi_lab.wall_step / (double)runs;
-        run->m.bias_error_ns = run->m.bias_apart_ns = run->m.step_ns / 2 / 1.96;
-    }
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
@@ -7226,8 +7053,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
-                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -7454,14 +7280,14 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
 
 static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
     for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
+        memories[i]->saved = NULL;
         memories[i]->stage = NULL;
     }
     if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -7477,20 +7303,20 @@ static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memo
         kbi_memory* m = memories[i];
         m->stage = s;
         if (n < 2 || !m->most) continue;
-        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
-        good = m->wings != NULL;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->saved != NULL;
     }
     if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
-// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
 static void kbi_stage_enter(kbi_memory* m) {
     kbi_stage* s = m->stage;
     if (m->first) m = m->first;
     if (!s || s->on == m) return;
-    if (s->on && s->on->wings && s->on->reached) s->backend->memory.copy(s->on->wings, s->base, s->on->reached);
-    if (m->wings && m->reached) s->backend->memory.copy(s->base, m->wings, m->reached);
+    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
+    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
     s->on = m;
 }
 
@@ -7539,7 +7365,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     const kbi_backend* home = kbi_home(b, place);
     size_t total = kbi_block_total(bytes);
     char* staged = kbi_stage_place(b, m, place, total);
-    kbi_block* block = m->kept; // what the call before had here, with what it left there; unless this one wants another
+    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
     if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
@@ -10186,13 +10012,11 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
 }
 
 void kb_not_found(kb_state* kb, const char* format, ...) {
-    char text[400];
     va_list list;
     (void)kb;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
-    kbi_insight_say("%s", text);
 }
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
@@ -10232,9 +10056,9 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 
-// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
-// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
-// only suggest.
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as long as
+// it would be at the clock of the samples. What it finds is said when the function has returned: its outputs may show
+// for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
     const kbi_alike* a = &run->alike;
     const int64_t n = run->m.n;
@@ -10254,8 +10078,9 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
-        snprintf(run->alike.differ, sizeof run->alike.differ, "a launch took %s in the first samples, ever less in the "
-                 "others, and %s in the last ones", kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+        snprintf(run->alike.differ, sizeof run->alike.differ,
+                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
+                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
                  "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
@@ -10446,7 +10271,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 
 // For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+    static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
     if (run->place.stand_in || !kbi_show_range) return;
     if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
@@ -10461,21 +10286,6 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     if (phase != KBI_PHASE_SAMPLE) return;
     run->sampling.load = kbi_load_now("/proc");
     kbi_note_clock(run, kbi_clock_mhz(run));
-}
-
-// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
-static void kbi_warm_begin(kbi_run* run) {
-    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
-    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
-    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
-    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
-    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
-    run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
-        kb_note(&run->kb, "not audited: cannot be captured");
 }
 
 // Whether the block is captured once.
@@ -10552,7 +10362,19 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
     if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
-    if (!run->sampling.timer) kbi_warm_begin(run);
+    if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
+        static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+        const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        bool wall = timer == &kbi_wall_timer, told = run->work.verdict && run->work.verdict->known;
+        run->sampling.timer = timer;
+        snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
+        if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
+            snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
+        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_began = run->call.window.begin = kbi_now();
+        if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
+            kb_note(&run->kb, "not audited: cannot be captured");
+    }
     if (run->place.order == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
@@ -10568,8 +10390,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
     bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
     if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began))
-                            : place->order == KBI_FINISH))
+    if (!between ||
+        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
         return kbi_timed_unit(run, KBI_SAMPLE);
     if (alone) { // now: the clock falls, and throttling ends, when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
@@ -10778,7 +10600,11 @@ void kbi_threw(kb_state* kb, const char* what) {
 
 // Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) kbi_before_note();
+    if (!kbi_before.known) {
+        kbi_before.known = true;
+        fegetenv(&kbi_before.floats);
+        kbi_before.state = kbi_leftovers_now();
+    }
     kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
@@ -10909,7 +10735,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
     run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
-    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.expect = c->desc ? c->desc->expect : 0;
     run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
@@ -11007,14 +10833,14 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- run ---
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
-                                    kb_axis_type b) {
+static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
+                                    kb_axis_type a, kb_axis_type b) {
     const kbi_case* c = kb->run->of;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
+    kbi_note_call(kb, call, true);
     for (int i = 0; i < c->n_params; i++) {
         if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
@@ -11023,27 +10849,24 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
                  known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, what), found = NULL;
     kbi_text_free(&known);
     return found;
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_int", true);
-    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_real", true);
-    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
-    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
@@ -11130,8 +10953,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->place.resting;
 }
 
-// --- memory ---
-
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
@@ -11141,12 +10962,15 @@ static bool kbi_checks_now(kbi_run* run) {
     return false;
 }
 
+// false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    return passed;
+    if (passed || !kbi_last_run(run, true)) return passed;
+    kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
+    return true;
 }
 
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
@@ -11170,15 +10994,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
-    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
-    else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
+    if (what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
-    else if (!c.passed)
+    else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return passed;
+    return false;
 }
 
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
@@ -11198,19 +11020,12 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[sizeof run->m.message];
     va_list list;
     kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (!kbi_check_done(run, passed, error, tolerance)) kbi_vstop(run, KB_FLAG_VERIFY_FAIL, format, list);
     va_end(list);
-    kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
-                 text);
-    else if (!passed)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
     return passed;
 }
 
@@ -11220,18 +11035,17 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
     va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
+    kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
     kbi_give_word(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[sizeof kb->run->m.message];
     va_list list;
+    if (kb->run->m.status == KB_SKIPPED) return;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    kbi_vstop(kb->run, KB_FLAG_BAD_CASE, format, list);
     va_end(list);
-    if (kb->run->m.status != KB_SKIPPED) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
@@ -11302,7 +11116,7 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
         kbi_arm_main(a);
 }
 
-// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
+// The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
 static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -11318,13 +11132,6 @@ static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// After the first call: the copies that a case is going to need places for.
-static int kbi_copies_planned(const kbi_run* run) {
-    bool rotate = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && kbi_wants_audit(run);
-    int64_t n = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
-    return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
@@ -11337,7 +11144,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
@@ -11543,49 +11350,42 @@ static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
-typedef struct kbi_room {
-    int64_t device, host, largest; // bytes; of the largest stage
-} kbi_room;
-
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
-    kbi_room r = { 0, 0, 0 };
-    size_t largest = 0;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + control; i++) {
-        const kbi_run* run = &arms[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
-        int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
-        r.device += (copies > 1 ? KBI_MAX(all, span) : all) + run->memory.read_bytes;
-        r.host += copies * run->m.host_memory;
-        r.largest = KBI_MAX(r.largest, span);
-    }
-    return r;
-}
-
-// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor where
-// swapping takes longer than measuring.
-static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
-    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
-    return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
-}
-
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
     const kbi_backend* b = arms[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, n > 1);
-    int64_t device = room.device + room.largest;
-    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
-    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
+    int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
+    size_t largest = 0;
+    for (int i = 0; i < n; i++) { // after its first call a case is known to need places for so many copies
+        kbi_run* run = &arms[i]->run;
+        bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
+        int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
+        run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
+        largest = KBI_MAX(largest, run->memory.most);
+    }
+    for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
+        const kbi_run* run = &arms[i % n]->run;
+        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
+        device += run->memory.read_bytes;
+        host += run->memory.copies * run->m.host_memory;
+        stage_bytes = KBI_MAX(stage_bytes, span);
+    }
+    device += stage_bytes;
+    if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
+    bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
+    // not where a tool wants every block to be an allocation of its own, nor where swapping takes longer than measuring
+    bool wanted = KBI_STAGES && !arms[0]->run.machine->tool[0] && stage_bytes > 0 &&
+                  stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         kbi_stage stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
+        c.sink = sink;
+        c.recipe = recipe;
         c.n = c.slots = together ? n : 1;
         memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
         if (c.n > 1) {
@@ -11595,10 +11395,8 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
             control->run.memory.most = arms[0]->run.memory.most;
             control->run.memory.copies = arms[0]->run.memory.copies;
         }
-        c.sink = sink;
-        c.recipe = recipe;
         for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
-        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
+        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
         good = kbi_contest_run(&c);
         if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
@@ -11681,11 +11479,10 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
 // A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
 // nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = kbi_stats_alloc(s->n);
+    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (!scratch) return;
     if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
         double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
         int64_t n = 0;
@@ -12216,8 +12013,10 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+  >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// --- what else may tell two machines' times apart, as the system's files have it ---
 
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
@@ -12302,9 +12101,7 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     r->environment.n += f->n;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>record    record: a case's identity, machine and run, put into its record.
----------------------------------------------------------------------------------------------------------------*/
+// --- a case ---
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -13551,9 +13348,9 @@ static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const struct {
         const char *key, *before;
-    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
-    const char** names[KBI_COUNT(objects)];
-    int count[KBI_COUNT(objects)];
+    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[3];
+    int count[3];
     for (int64_t i = -1; i < n; i++) {
         const kb_result* r = i < 0 ? NULL : &records[i];
         kbi_csv_keys(t, r);
@@ -14302,7 +14099,7 @@ static void kbi_worker_kill(kbi_worker* w) {
 
 // Starts this very program again, with its own command line: its main does there what it did here, until it calls
 // kb_main. In the child the function does not return.
-static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out, int close_a, int close_b) {
+static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
@@ -14312,8 +14109,6 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     }
     char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    if (close_a >= 0) close(close_a);
-    if (close_b >= 0) close(close_b);
     dup2(2, 1); // what bodies print is not results
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -14353,7 +14148,9 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0)
         return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
@@ -14363,8 +14160,6 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    fcntl(w->to, F_SETFD, FD_CLOEXEC);
-    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
     fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
@@ -14380,7 +14175,8 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     int from[2];
     size_t have = 0;
     if (s->has_truth || pipe(from) != 0) return;
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1], from[0], -1);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
     close(from[1]);
     for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_desk.interrupted; i++) {
         if (!kbi_readable(from[0], 100)) continue;
@@ -14508,7 +14304,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
-    if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
+    if (m.status != KB_SKIPPED) kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (!s->group.inside) {
@@ -14526,10 +14322,6 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int number) {
-    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
-}
-
 // The worker is gone: whose fault that was, and how it went.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
@@ -14538,6 +14330,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     int i = g->current;
     if (w->babble) kbi_worker_kill(w);
     kbi_worker_end(w);
+    int number = WTERMSIG(w->status);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
         if (g->of[j].wanted) i = j;
@@ -14545,7 +14338,8 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     if (w->babble)
         snprintf(died, sizeof died, "what its process sent is no answer of a worker");
     else if (WIFSIGNALED(w->status))
-        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+        snprintf(died, sizeof died, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
     else
         snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
@@ -14643,21 +14437,16 @@ static void kbi_listen(kbi_supervisor* s) {
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
-        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->of[i].wanted) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
-                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
-                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
         return;
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
----------------------------------------------------------------------------------------------------------------*/
+// --- what the worker is asked for ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -14805,6 +14594,7 @@ typedef struct kbi_batch {
     int n_rows;
     kbi_rivals* groups; // of rows
     int n_groups;
+    kbi_arena memory; // for all of these
 } kbi_batch;
 
 // Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
@@ -14817,8 +14607,6 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
         end = kbi_group_end(plan, end);
     return end;
 }
-
-static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
 
 // --- inspected: the CUDA calls of each case's block, before it is measured ---
 
@@ -14837,7 +14625,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     double most = kbi_inspect_seconds;
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
-    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
@@ -14846,9 +14634,11 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
+        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
         for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
         if (kbi_recalled(s->planned, plan, at)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_arena memory = KBI_BLANK;
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
         kbi_group_open(s, at, n, NULL, found);
         for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
         kbi_measure_group(s);
@@ -14858,7 +14648,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
             able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
             KBENCH_FREE(found[i]);
         }
-        KBENCH_FREE(found);
+        kbi_arena_free(&memory);
     }
     for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
     if (!able) s->inspected = plan->n;
@@ -14949,10 +14739,11 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 // it, and the cases of a group against each other. Each gets its record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
-    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
-    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
-    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    const size_t cases = (size_t)n, cells = cases * (size_t)processes;
+    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -15007,10 +14798,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pool_settle(&s->pools.ratios, 0);
     kbi_pool_settle(&s->pools.equals, 0);
     for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
-    KBENCH_FREE(rows);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(each);
-    KBENCH_FREE(all);
 }
 
 // --- stored, shown ---
@@ -15061,12 +14848,12 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.n = n;
     b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
-    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
-    b.share = (double*)kbi_zeros(cases, sizeof(double));
-    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
-    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
-    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
+    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
+    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
+    b.groups = (kbi_rivals*)kbi_arena_alloc(&b.memory, sizeof(kbi_rivals) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
     for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
@@ -15076,12 +14863,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch_output(s, &b);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
-    KBENCH_FREE(b.groups);
-    KBENCH_FREE(b.results);
-    KBENCH_FREE(b.inside);
-    KBENCH_FREE(b.share);
-    KBENCH_FREE(b.over);
-    KBENCH_FREE(b.m);
+    kbi_arena_free(&b.memory);
 }
 
 static void kbi_show_machine(kbi_supervisor* s) {
@@ -15297,8 +15079,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
-               : s->failed                       ? KBI_EXIT_FAILED
+        code = kbi_desk.interrupted               ? KBI_EXIT_INTERRUPTED
+               : s->failed                        ? KBI_EXIT_FAILED
                : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
                                                   : kbi_nothing_measured(s);
     code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
@@ -15431,24 +15213,7 @@ static struct kbi_host_program { // the process of somebody else's main: what it
     kb_state* current;
 } kbi_host_program;
 
-static const char* kbi_params_fault(const kb_desc* d) {
-    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
-    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
-        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
-        if (!p->name || !*p->name || !known)
-            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
-    }
-    return NULL;
-}
-
 static const char* kbi_desc_fault(const kb_desc* d) {
-    if (!d) return "kb_desc is NULL";
-    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
@@ -15459,27 +15224,37 @@ static const char* kbi_desc_fault(const kb_desc* d) {
         return "kb_desc.mode is cold, hot or graph; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
-    return kbi_params_fault(d);
+    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
+        return "kb_desc.n_params: as many as params has, at most 15";
+    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
+        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
+        if (!p->name || !*p->name || !known)
+            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+    }
+    return NULL;
 }
 
-// Of a description at fault the record still says whose it is. One that says no name has the contest's first one's.
+// first: of a contest, whose name the others may leave out. Of a description at fault only the name is used, and the
+// implementation: the record says whose it is.
 static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
-    kb_desc said;
-    if (d && first && !first->fault && !d->end_canary && !d->name) {
-        said = *d;
-        said.name = first->desc.name;
-        d = &said;
-    }
-    g->fault = kbi_desc_fault(d);
+    kb_desc* own = &g->desc;
+    memset(own, 0, sizeof *own);
+    g->fault = !d              ? "kb_desc is NULL"
+               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
+                               : NULL;
     if (!g->fault) {
-        g->desc = *d;
-        return;
+        *own = *d;
+        if (!own->name && first && !first->fault) own->name = first->desc.name;
+        g->fault = kbi_desc_fault(own);
     }
-    memset(&g->desc, 0, sizeof g->desc);
-    g->desc.name = "unnamed";
-    if (!d || d->end_canary || !d->name || !*d->name) return;
-    g->desc.name = d->name;
-    g->desc.implementation = d->implementation;
+    if (!g->fault) return;
+    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
+    memset(own, 0, sizeof *own);
+    own->name = name, own->implementation = implementation;
 }
 
 // Its texts are kept in the arena: the program may give up its own at once.
@@ -15638,14 +15413,14 @@ static void kbi_given_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// What the contest is about is said once; whoever says something else is in the wrong one.
+// What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-    bool apart = (d->device && d->device != first->device) || (d->seed && d->seed != first->seed) ||
-                 (d->samples && d->samples != first->samples) || (d->host && !first->host);
-    if (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold")) apart = true;
-    if (d->precision > 0 && (d->precision < first->precision || d->precision > first->precision)) apart = true;
-    if (d->max_time > 0 && (d->max_time < first->max_time || d->max_time > first->max_time)) apart = true;
+#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
+                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
+#undef KBI_APART
     if (g->fault) return;
     if (!kbi_is(d->name, first->name))
         g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
@@ -15772,56 +15547,32 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 // What was asked for and changes nothing.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    static const struct {
+        int option, beside;
+        const char *effect, *why;
+    } rows[] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
+        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
+        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
+        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (o->on[rows[i].option] && o->on[rows[i].beside])
+            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
+                     kbi_options_table[rows[i].beside].name, rows[i].why);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect: --iters says how many samples there are",
-                     kbi_options_table[known[i]].name);
-    if (o->iters && o->on[KBI_OPTION_max_time])
-        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
-    if (o->procs > 1 && o->on[KBI_OPTION_env]) kbi_warn("--procs is without effect: --env has a number of its own");
-    if (o->on[KBI_OPTION_shard] && o->on[KBI_OPTION_env])
-        kbi_warn("--shard is without effect: --env has no cases of a plan");
     bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
-    for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
-        if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->traits & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+        if (given && (option->traits & KBI_CHOOSES) && looks)
             kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
-}
-
-// Only comparisons have rounds; cases alone go by what else was said.
-static void kbi_warn_rounds(const kbi_options* o, const kbi_plan* plan) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
-    int alone = 0, compared = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (end - first > 1)
-            compared++;
-        else
-            alone++;
     }
-    const char* where = alone ? " where a case has a rival" : "";
-    if (!o->rounds || !plan->n) return;
-    if (!compared) kbi_warn("--rounds is without effect: no case has a rival");
-    for (int i = 0; i < KBI_COUNT(known) && compared; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect%s: --rounds says how many rounds there are",
-                     kbi_options_table[known[i]].name, where);
-    if (o->on[KBI_OPTION_max_time] && compared)
-        kbi_warn("--max-time bounds the warm-up alone%s: --rounds says how many rounds there are", where);
-}
-
-// A runner that splits a program's tests asks in this way whether the program knows of it.
-static bool kbi_shard_noted(void) {
-    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
-    if (!path || !*path) return true;
-    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
-    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
-    close(file);
-    return true;
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
@@ -15845,12 +15596,11 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    for (const kb_instrument* i = kbi_process.instruments; i && kbi_birth.role == KBI_WORKER; i = i->next)
-        if (i->ready && (i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
-            return KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
+    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
+        if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
+            return KBI_EXIT_USAGE;
+    if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
@@ -15858,13 +15608,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         if (instead >= 0) return instead;
     }
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
-    if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
+    if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
-    if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
@@ -15880,39 +15629,21 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Why stdout did not take all of it, or NULL. A write that failed on the way took its reason with it: one byte more is
-// refused for the same, unless there is room again.
-static const char* kbi_stdout_refused(void) {
-    if (fflush(stdout)) return strerror(errno);
-    if (!ferror(stdout)) return NULL;
-    clearerr(stdout);
-    return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
-}
-
-__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
+// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
+// one byte more is refused for the same, unless there is room again.
+int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    const char* why = kbi_stdout_refused();
-    if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
-        kbi_error("writing to stdout failed: %s", why);
-        code = KBI_EXIT_FAILED;
+    bool refused = fflush(stdout) != 0;
+    const char* why = refused ? strerror(errno) : "a part of it was refused";
+    if (!refused && ferror(stdout)) {
+        refused = true;
+        clearerr(stdout);
+        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    return code;
-}
-
-// On a stack that is too small for the function's own variables nothing could be said.
-int kb_main(int argc, char** argv) {
-    const int least = 128; // KiB
-    struct rlimit stack;
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
-        return kbi_main_here(argc, argv);
-    char text[120];
-    int n = snprintf(text, sizeof text,
-                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
-                     (int)(stack.rlim_cur >> 10), least);
-    kbi_write_all(2, text, (size_t)n);
-    return KBI_EXIT_USAGE;
+    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }

@@ -58,7 +58,7 @@ check_rc "two entries of one name" 2
 check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice, at .kb_add, entry 1. and at .kb_add, entry 5.'
 run "$tmp/added" $quick --device cpu --op ladder
 check_not_err "no two entries of one name" 'twice'
-# the same shape, though the axes are named in another order: rivals
+# the same shape with the axes in another order: these are implementations of one comparison
 ADDED=order run "$tmp/added" $quick --op order --json "$tmp/order.json"
 check_rc "axes in another order" 0
 "$tmp/flat" "$tmp/order.json" > "$tmp/flat.txt"
@@ -92,7 +92,7 @@ check_same "numbers named dir: direction" "$(values direction)" "null null null 
 ADDED=numbered run "$tmp/added" --list --op odd --impl ints -a dir=5
 check_same "numbers named dir: -a" "$(cat "$out")" "odd/impl=ints/dir=5/n=7"
 
-# --- bodies that are never suspended, in one contest
+# --- benchmark functions that are never suspended, in one comparison
 ADDED=returns run "$tmp/added" $quick --op turns --json "$tmp/turns.json"
 check_rc "bodies that return" 0
 "$tmp/flat" "$tmp/turns.json" > "$tmp/flat.txt"

@@ -79,7 +79,7 @@ else
     skip "no python3: intervals are not worked out anew"
 fi
 
-# --- a killed run keeps the laps that are over: 16 cases each
+# --- a killed run keeps the batches that are over: 16 cases each
 "$procs" $script --op sweep,waits --procs 3 --jsonl "$tmp/whole.jsonl" > /dev/null 2>&1
 check_same "a whole run" "$(wc -l < "$tmp/whole.jsonl" | tr -d ' ')" 41
 WAIT_IN=1 "$procs" $script --op sweep,waits --procs 3 --timeout 50s --jsonl "$tmp/kill.jsonl" > /dev/null 2>&1 < /dev/null &

@@ -655,7 +655,7 @@ static void test_processes(void) {
     CHECK(!pools.ratios.values && !pools.ratios.rows);
 }
 
-// --- rivals ---
+// --- implementations ---
 
 enum { RIVALS = 4, ROUNDS = 8, PROCESSES = 3 };
 static struct {
@@ -665,7 +665,7 @@ static struct {
     kbi_rivals c;
 } contest;
 
-// Rivals that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
+// Implementations that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
     kbi_rivals_open(&contest.c, contest.of, n, processes);
@@ -763,7 +763,7 @@ static void test_rivals(void) {
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // equals, and one that few rounds have; fewer than six are no contest
+    // equals, and one that few rounds have; fewer than six rounds are not compared
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);

@@ -248,7 +248,7 @@ static void test_faults(void) {
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
     CHECK_HAS(said, "7 cases: 2 ok, 3 failed, 2 skipped");
-    // in a contest: the rival stands, and is compared with nobody
+    // in a comparison: the other implementation keeps its time, and is not compared
     run("", "--op rivals --iters 30 --procs 4");
     int good = record("rivals/impl=good"), dies = record("rivals/impl=dies");
     CHECK_STR(get(good, "status"), "\"ok\"");
@@ -259,7 +259,7 @@ static void test_faults(void) {
     CHECK_HAS(get(dies, "message"), "process 3 of 4: signal 6");
 }
 
-// A contest of several processes is judged by their log ratios: t intervals, an arm for each of the rivals.
+// A comparison of several processes is judged by their log ratios, with a t interval for each implementation.
 static void test_contest(void) {
     double sd, mean = mean_of(ratios, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_INT(run("", "--op contest --rounds 16 --procs 5"), 0);
@@ -336,7 +336,7 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
-// Of one process: host code lies elsewhere than its rival's, which may make 1 %; what is surely more than that is told.
+// One process: the code of two implementations has different addresses, which can cost 1 %; clearly more is reported.
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
@@ -400,7 +400,7 @@ static void test_pool(void) {
     kbi_pools_free(&pools);
 }
 
-// Each pass of a lap is a process of its own, in turn; a lap is 16 cases, or the groups that make them.
+// Each pass of a batch is a process of its own, in turn; a batch is 16 cases, or the groups that make them.
 static void test_laps(void) {
     static const int counts[] = { 1, 16, 17, 40 };
     for (int k = 0; k < KBI_COUNT(counts); k++) {
