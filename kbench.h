@@ -6738,12 +6738,6 @@ typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, Activit
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
 
-typedef struct kbi_activity_call { // CUpti_ActivityAPI
-    uint32_t kind, id;
-    uint64_t start, end;
-    uint32_t process, thread, correlation, result;
-} kbi_activity_call;
-
 enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
 enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
@@ -6831,16 +6825,6 @@ static struct kbi_lab {
     kbi_calibration calibration;
 #endif
 } kbi_lab;
-
-// A text of what is being looked into, by a key of its own: where it lies.
-KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_lab.insight;
-    kbi_mapped* slot = kbi_map_find(&in->names, key);
-    if (slot->key) return (int32_t)slot->at;
-    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
-    kbi_put(&in->texts, text, strlen(text) + 1);
-    return (int32_t)slot->at;
-}
 
 // Of two of one name the first counts.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
@@ -7022,34 +7006,24 @@ static void kbi_serialise(void) {
 #endif
 }
 
-static double kbi_measure_wall_bias(void) {
-    double ns[101], scratch[101];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t a = kbi_now();
-        ns[i] = (double)(kbi_now() - a);
-    }
-    double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
-    return KBI_MAX(bias, 1e-3); // above 0: it is known
-}
-
-// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some
-// stretches, since a mean is known more finely than the clock's step. As with a sample, the system is asked for the
-// thread's time before and after (kbi_wall_lost).
-static double kbi_measure_pass_bias(void) {
+// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
+// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
+// the thread's time before and after (kbi_wall_lost).
+static double kbi_measure_wall_bias(bool single) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_lab.turn = kbi_turn_now();
             int64_t began = kbi_now();
             kbi_serialise();
             sum += kbi_now() - began;
-            kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
 
 // Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
@@ -7080,11 +7054,11 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias(false);
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
     if (kbi_lab.wall_step > 20000)
         kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -11025,24 +10999,20 @@ void kb_queries(kb_state* kb, double items) {
 
 void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_measured* m = &kb->run->m;
-    kbi_counter* c = m->counters;
+    kbi_counter *c = m->counters, *end = c + m->n_counters;
     size_t n = name ? strlen(name) : 0;
-    const char* wrong = NULL;
     kbi_note_call(kb, "kb_count", true);
-    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
-    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
-    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
-        wrong = "a unit has at most 31 characters and no blanks";
-    else if (!kbi_finite(value))
-        wrong = "that is no finite number";
-    else if (c == m->counters + KBI_COUNTERS)
-        wrong = "a case has 16 at most";
-    if (wrong) {
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+    while (n && c < end && strcmp(c->name, name) != 0) c++;
+    bool named = n && n < sizeof c->name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+    bool united = !unit || (strlen(unit) < sizeof c->unit && !unit[strcspn(unit, " \t\r\n\"\\")]);
+    if (!named || !united || !kbi_finite(value) || c == m->counters + KBI_COUNTERS) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE,
+                 "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
+                 "blanks; a value is finite, and a case has 16 at most",
+                 name ? name : "");
         return;
     }
-    m->n_counters += c == m->counters + m->n_counters;
+    m->n_counters += c == end;
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
     c->value = value;
@@ -15273,7 +15243,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
+    kbi_env_line("reading it costs", kbi_measure_wall_bias(false), "ns");
     kbi_env_roofs(&m->core, ", one core");
     KBENCH_FREE(s->session.command);
     if (!m->gpu_present) return KBI_EXIT_FINE;
