@@ -51,7 +51,6 @@ CONTENTS (search for the tag)
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
@@ -86,7 +85,6 @@ CONTENTS (search for the tag)
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
-    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
@@ -97,7 +95,6 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
@@ -508,22 +505,21 @@ typedef struct kb_desc {
 // The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
 // clang-format off
 #define KB_STATISTICS(x) \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+    x(real, time_ms, time, stats(median), "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
+    x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real, time_ms_min, time, stats(min), "ms: shortest") \
+    x(real, time_ms_max, time, stats(max), "ms: longest") \
+    x(real, time_ms_mad, time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real, time_ms_p5, time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real, time_ms_p25, time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real, time_ms_p75, time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real, time_ms_p95, time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real, time_ms_p99, time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real, time_ms_ci_high, time, stats(ci_high), "ms: its upper end") \
+    x(real, cv, time, stats(cv), "std over mean, no unit") \
+    x(real, precision, time, stats(precision), "half the interval over the median, no unit")
 // clang-format on
 
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
@@ -571,141 +567,125 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, code, \
-      "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, code, "what is computed") \
-    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, code, "how it is computed") \
-    x(text,    origin,                what, code, "own, vendor or user") \
-    x(whole,   rung,                  what, code, "step of the ladder from naive up") \
-    x(text,    dtype,                 what, code, "element type") \
-    x(whole,   batch_size,            what, code, "value of the axis of that name") \
-    x(whole,   sequence_length,       what, code, "value of the axis of that name") \
-    x(whole,   tensor_dimension,      what, code, "value of the axis of that name") \
-    x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
-    x(whole,   planned,               what, code, \
-      "cases of this operation and direction that the run set out for") \
+    x(text, name, what, code, "operation, dir, impl, dtype and axes: unique within a run") \
+    x(text, operation, what, code, "what is computed") \
+    x(text, direction, what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text, implementation, what, code, "how it is computed") \
+    x(text, origin, what, code, "own, vendor or user") \
+    x(whole, rung, what, code, "step of the ladder from naive up") \
+    x(text, dtype, what, code, "element type") \
+    x(whole, batch_size, what, code, "value of the axis of that name") \
+    x(whole, sequence_length, what, code, "value of the axis of that name") \
+    x(whole, tensor_dimension, what, code, "value of the axis of that name") \
+    x(params, params, what, code, "every axis and its value; numbers are numbers") \
+    x(whole, planned, what, code, "cases of this operation and direction that the run set out for") \
     KB_STATISTICS(x) \
-    x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
-    x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
-    x(text,    cache,                 time, measured(cache), \
-      "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text,    timer,                 time, measured(timer), "events, cupti or wall: what clock it was timed by") \
-    x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
-    x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
-    x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
-    x(real,    wall_ms,               time, code, "ms that the case took in all") \
-    x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
-    x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
-    x(whole,   processes,             time, timed, "processes that gave a median") \
-    x(samples, process_ms,            time, timed, "ms: the median of each process, in turn") \
-    x(real,    inference_speed,       rate, timed, "launches a second, 1000 / time_ms") \
-    x(real,    throughput_gbps,       rate, timed, "1e9 bytes a second, by kb_bytes") \
-    x(real,    gflops,                rate, timed, "1e9 operations a second, by kb_flops") \
-    x(real,    items_per_second,      rate, timed, "items a second, by kb_items") \
-    x(real,    queries_per_second,    rate, timed, "queries a second, by kb_queries") \
-    x(real,    gpu_efficiency,        rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
-    x(text,    roof,                  rate, timed, \
-      "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
-    x(text,    compute_roof,          rate, timed, "that the operations are held against, the nearest or not") \
-    x(real,    compute_roof_gflops,   rate, timed, "1e9 operations a second that it reaches") \
-    x(text,    bound,                 rate, timed, "memory, compute or latency; by counters also L2 or launch") \
-    x(real,    bytes,                 rate, measured(bytes), "bytes a launch, as declared") \
-    x(real,    flops,                 rate, measured(flops), "operations a launch, as declared") \
-    x(real,    flops_per_joule,       rate, code, "operations a joule, by kb_flops and energy_mj") \
-    x(real,    bytes_per_joule,       rate, code, "bytes a joule, by kb_bytes and energy_mj") \
-    x(params,  counters,              rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
-    x(params,  counter_units,         rate, code, "their units, where one was given") \
-    x(real,    memory_mb,             memory, code, "MiB of device memory at the case's peak") \
-    x(whole,   memory_bytes,          memory, measured(memory), "the same in bytes") \
-    x(real,    host_memory_mb,        memory, code, "MiB of host memory at the case's peak") \
-    x(whole,   leaked_bytes,          memory, measured(leaked), \
-      "bytes of device memory that the function left allocated") \
-    x(text,    baseline,              contest, code, \
-      "implementation that the others of the group are compared with") \
-    x(real,    speedup,               contest, code, "the baseline's time over this one's, from common rounds") \
-    x(real,    speedup_low,           contest, code, \
-      "lower end of its interval, 95 % for all of the group at once") \
-    x(real,    speedup_high,          contest, code, "its upper end") \
-    x(real,    noise_floor,           contest, code, \
-      "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
-    x(verdict, verdict,               contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
-    x(text,    rating,                contest, code, \
-      "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
-    x(truth,   shared_buffers,        contest, code, \
-      "whether its data lay where its rivals' did: same addresses, pages") \
-    x(text,    winner,                contest, code, \
-      "implementation that was fastest, of two or more that have times") \
-    x(truth,   winner_certain,        contest, code, "whether it is surely faster than each of the others") \
-    x(status,  status,                trust, code, "ok, failed, skipped") \
-    x(truth,   verified,              trust, code, "whether a check passed; null: nothing was checked") \
-    x(real,    max_error,             trust, code, "largest error that the checks saw") \
-    x(real,    tolerance,             trust, code, "what they allowed") \
-    x(flags,   flags,                 trust, code, "names of KB_FLAGS") \
-    x(text,    message,               trust, code, "what was remarked, for people") \
-    x(text,    kernel,                kernel, measured(kernel), \
-      "name of the block's first kernel, as the audit saw it") \
-    x(text,    grid,                  kernel, code, "its blocks, XxYxZ") \
-    x(text,    block,                 kernel, code, "its threads in a block, XxYxZ") \
-    x(whole,   registers,             kernel, measured(registers), "a thread") \
-    x(whole,   shared_bytes,          kernel, measured(shared_bytes), "bytes of shared memory a block") \
-    x(whole,   local_bytes,           kernel, measured(local_bytes), "bytes of local memory a thread") \
-    x(real,    occupancy_theoretical, kernel, measured(occupancy), \
+    x(whole, samples, time, stats(n), "how many were taken; none is dropped") \
+    x(samples, samples_ms, time, timed, "ms: each, in the order they were taken") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
+    x(text, timer, time, measured(timer), "events, cupti or wall: what clock it was timed by") \
+    x(real, time_ms_raw, time, timed, "ms: the median before the bias was taken off") \
+    x(real, bias_ms, time, timed, "ms that the timer reads too much, taken off each sample") \
+    x(real, floor_ms, time, timed, "ms that an empty kernel reads in this mode") \
+    x(real, wall_ms, time, code, "ms that the case took in all") \
+    x(whole, launches_per_sample, time, code, "runs of the block whose mean is one sample") \
+    x(whole, samples_retaken, time, code, "samples taken anew because something disturbed them") \
+    x(whole, processes, time, timed, "processes that gave a median") \
+    x(samples, process_ms, time, timed, "ms: the median of each process, in turn") \
+    x(real, inference_speed, rate, timed, "launches a second, 1000 / time_ms") \
+    x(real, throughput_gbps, rate, timed, "1e9 bytes a second, by kb_bytes") \
+    x(real, gflops, rate, timed, "1e9 operations a second, by kb_flops") \
+    x(real, items_per_second, rate, timed, "items a second, by kb_items") \
+    x(real, queries_per_second, rate, timed, "queries a second, by kb_queries") \
+    x(real, gpu_efficiency, rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
+    x(text, roof, rate, timed, "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text, compute_roof, rate, timed, "that the operations are held against, the nearest or not") \
+    x(real, compute_roof_gflops, rate, timed, "1e9 operations a second that it reaches") \
+    x(text, bound, rate, timed, "memory, compute or latency; by counters also L2 or launch") \
+    x(real, bytes, rate, measured(bytes), "bytes a launch, as declared") \
+    x(real, flops, rate, measured(flops), "operations a launch, as declared") \
+    x(real, flops_per_joule, rate, code, "operations a joule, by kb_flops and energy_mj") \
+    x(real, bytes_per_joule, rate, code, "bytes a joule, by kb_bytes and energy_mj") \
+    x(params, counters, rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
+    x(params, counter_units, rate, code, "their units, where one was given") \
+    x(real, memory_mb, memory, code, "MiB of device memory at the case's peak") \
+    x(whole, memory_bytes, memory, measured(memory), "the same in bytes") \
+    x(real, host_memory_mb, memory, code, "MiB of host memory at the case's peak") \
+    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function left allocated") \
+    x(text, baseline, contest, code, "implementation that the others of the group are compared with") \
+    x(real, speedup, contest, code, "the baseline's time over this one's, from common rounds") \
+    x(real, speedup_low, contest, code, "lower end of its interval, 95 % for all of the group at once") \
+    x(real, speedup_high, contest, code, "its upper end") \
+    x(real, noise_floor, contest, code, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
+    x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
+    x(text, rating, contest, code, "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
+    x(truth, shared_buffers, contest, code, "whether its data lay where its rivals' did: same addresses, pages") \
+    x(text, winner, contest, code, "implementation that was fastest, of two or more that have times") \
+    x(truth, winner_certain, contest, code, "whether it is surely faster than each of the others") \
+    x(status, status, trust, code, "ok, failed, skipped") \
+    x(truth, verified, trust, code, "whether a check passed; null: nothing was checked") \
+    x(real, max_error, trust, code, "largest error that the checks saw") \
+    x(real, tolerance, trust, code, "what they allowed") \
+    x(flags, flags, trust, code, "names of KB_FLAGS") \
+    x(text, message, trust, code, "what was remarked, for people") \
+    x(text, kernel, kernel, measured(kernel), "name of the block's first kernel, as the audit saw it") \
+    x(text, grid, kernel, code, "its blocks, XxYxZ") \
+    x(text, block, kernel, code, "its threads in a block, XxYxZ") \
+    x(whole, registers, kernel, measured(registers), "a thread") \
+    x(whole, shared_bytes, kernel, measured(shared_bytes), "bytes of shared memory a block") \
+    x(whole, local_bytes, kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
-    x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
-    x(whole,   device,                machine, code, "number of the GPU") \
-    x(text,    gpu,                   machine, code, "its name") \
-    x(text,    compute_capability,    machine, code, "9.0") \
-    x(text,    driver,                machine, code, "its version") \
-    x(text,    cuda,                  machine, code, "version of the runtime") \
-    x(text,    no_gpu,                machine, code, "why there is none, for people; null with one") \
-    x(text,    tool,                  machine, machine(tool), \
-      "compute-sanitizer or the like, under which nothing is timed") \
-    x(real,    copy_roof_gbps,        machine, code, "1e9 bytes a second of the best copy, read and written") \
-    x(real,    read_roof_gbps,        machine, code, "1e9 bytes a second of the best read") \
-    x(real,    write_roof_gbps,       machine, code, "1e9 bytes a second of the best write") \
-    x(real,    sm_clock_mhz,          machine, measured(sm_clock), "MHz at the end of the samples") \
-    x(real,    memory_clock_mhz,      machine, measured(memory_clock), "MHz") \
-    x(truth,   clocks_locked,         machine, machine(clocks_locked), "whether somebody fixed the clocks") \
-    x(real,    power_w,               machine, measured(power), "W at the end of the samples") \
-    x(real,    energy_mj,             machine, code, "mJ a launch, launches back to back: --energy") \
-    x(real,    idle_power_w,          machine, code, \
-      "W before that, with nothing at work; energy_mj has it, too") \
-    x(real,    temperature_c,         machine, measured(temperature), "degrees Celsius") \
-    x(text,    throttle,              machine, measured(throttle), "why the clock was lowered") \
-    x(whole,   l2_bytes,              machine, code, "of the cache that all multiprocessors share") \
-    x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
-    x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
-    x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
-    x(text,    cpus,                  machine, machine(cpus), \
-      "processors that the measuring process may run on, 0,2-3") \
-    x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
+    x(real, occupancy_achieved, kernel, code, "percent, as counters saw it") \
+    x(text, backend, machine, machine(backend), "cuda, cpu") \
+    x(whole, device, machine, code, "number of the GPU") \
+    x(text, gpu, machine, code, "its name") \
+    x(text, compute_capability, machine, code, "9.0") \
+    x(text, driver, machine, code, "its version") \
+    x(text, cuda, machine, code, "version of the runtime") \
+    x(text, no_gpu, machine, code, "why there is none, for people; null with one") \
+    x(text, tool, machine, machine(tool), "compute-sanitizer or the like, under which nothing is timed") \
+    x(real, copy_roof_gbps, machine, code, "1e9 bytes a second of the best copy, read and written") \
+    x(real, read_roof_gbps, machine, code, "1e9 bytes a second of the best read") \
+    x(real, write_roof_gbps, machine, code, "1e9 bytes a second of the best write") \
+    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz at the end of the samples") \
+    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz") \
+    x(truth, clocks_locked, machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+    x(real, power_w, machine, measured(power), "W at the end of the samples") \
+    x(real, energy_mj, machine, code, "mJ a launch, launches back to back: --energy") \
+    x(real, idle_power_w, machine, code, "W before that, with nothing at work; energy_mj has it, too") \
+    x(real, temperature_c, machine, measured(temperature), "degrees Celsius") \
+    x(text, throttle, machine, measured(throttle), "why the clock was lowered") \
+    x(whole, l2_bytes, machine, code, "of the cache that all multiprocessors share") \
+    x(truth, ecc, machine, machine(ecc), "whether error correction is on") \
+    x(truth, mig, machine, machine(mig), "whether the GPU is partitioned") \
+    x(text, host, machine, run(host), "its name") \
+    x(text, cpu, machine, run(facts.cpu), "its processor") \
+    x(text, cpus, machine, machine(cpus), "processors that the measuring process may run on, 0,2-3") \
+    x(real, cpu_clock_mhz, machine, measured(cpu_clock), \
       "MHz of the one that it was on at the end of the samples") \
-    x(text,    cpu_governor,          machine, machine(governor), \
+    x(text, cpu_governor, machine, machine(governor), \
       "what chooses that clock; null: virtual machines do not say") \
-    x(truth,   cpu_boost,             machine, machine(boost), "whether it may rise above the nominal clock") \
-    x(whole,   preemptions,           machine, measured(preemptions), \
+    x(truth, cpu_boost, machine, machine(boost), "whether it may rise above the nominal clock") \
+    x(whole, preemptions, machine, measured(preemptions), \
       "times that the process had to make room for another, in the samples") \
-    x(real,    cpu_waited,            machine, measured(cpu_waited), \
+    x(real, cpu_waited, machine, measured(cpu_waited), \
       "percent of the samples' span that it was ready and had no processor") \
-    x(real,    cpu_stolen,            machine, measured(cpu_stolen), \
+    x(real, cpu_stolen, machine, measured(cpu_stolen), \
       "percent of the processors' busy time that a hypervisor gave away") \
-    x(text,    kernel_version,        machine, run(kernel_version), "of the operating system") \
-    x(params,  environment,           machine, code, \
-      "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
-    x(text,    kbench_version,        run, code, "of the program that measured") \
-    x(whole,   schema,                run, code, "of this table; 3") \
-    x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
-    x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, code, "the command line") \
-    x(whole,   seed,                  run, run(seed), "of data and order") \
-    x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
-    x(text,    build,                 run, code, "compiler and options") \
-    x(text,    run_id,                run, run(run_id), "the same for all records of a run, and for no others") \
-    x(text,    shard,                 run, run(shard), "K/N, the part of the plan that this run was") \
-    x(whole,   place,                 run, code, "of the case in the plan, from 1, all shards together")
+    x(text, kernel_version, machine, run(kernel_version), "of the operating system") \
+    x(params, environment, machine, code, "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
+    x(text, kbench_version, run, code, "of the program that measured") \
+    x(whole, schema, run, code, "of this table; 3") \
+    x(text, date, run, run(date), "UTC, 2026-01-31T23:59:59Z") \
+    x(text, binary, run, run(binary), "hash of the executable's bytes") \
+    x(text, command, run, code, "the command line") \
+    x(whole, seed, run, run(seed), "of data and order") \
+    x(text, git_commit, run, run(git_commit), "of the folder in which the program ran") \
+    x(text, build, run, code, "compiler and options") \
+    x(text, run_id, run, run(run_id), "the same for all records of a run, and for no others") \
+    x(text, shard, run, run(shard), "K/N, the part of the plan that this run was") \
+    x(whole, place, run, code, "of the case in the plan, from 1, all shards together")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -1000,20 +980,20 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Names may come from macros, which are expanded, and may be string literals.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...)                                                                                         \
-    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
+#define KBENCH_IMPL(...) \
+    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument, help) KBI_OUTPUT(name, argument, help)
-#define KBI_OUTPUT(name, argument_, help_)                                                                       \
-    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                               \
-    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                    \
-        static kb_output output;                                                                                 \
-        output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.fill = kbi_fill_##name;                                                                           \
-        kb_add_output(&output);                                                                                  \
-    }                                                                                                            \
+#define KBI_OUTPUT(name, argument_, help_) \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
+    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
+        static kb_output output; \
+        output.option = #name, output.argument = argument_, output.help = help_; \
+        output.fill = kbi_fill_##name; \
+        kb_add_output(&output); \
+    } \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -1028,11 +1008,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...)                                                                                       \
+#define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
-#define KB_AXIS_REAL(name, ...)                                                                                  \
+#define KB_AXIS_REAL(name, ...) \
     { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
-#define KB_AXIS_STR(name, ...)                                                                                   \
+#define KB_AXIS_STR(name, ...) \
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
@@ -1052,12 +1032,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
 // KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
 // a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
-#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance)                                                      \
-    do {                                                                                                         \
-        const int64_t kbi_n = (n);                                                                               \
-        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n);                                               \
-        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression);                      \
-        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance);                                       \
+#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
+    do { \
+        const int64_t kbi_n = (n); \
+        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n); \
+        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression); \
+        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
@@ -1065,10 +1045,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
 // object that is not const, except bit-fields.
 #ifdef __cplusplus
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
 #else
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
 #endif
 // Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
@@ -1077,32 +1057,32 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
-#define KB_TYPE_OF(p)                                                                                            \
-    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3,              \
-        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16,                    \
-        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32,                                                     \
-        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
+#define KB_TYPE_OF(p) \
+    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
+        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
+        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32, \
+        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32, \
         long long: KB_I64, unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
 #define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
-#define kb_check(kb, got, want, n, tolerance)                                                                    \
+#define kb_check(kb, got, want, n, tolerance) \
     kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_norm(kb, got, want, n, tolerance)                                                               \
+#define kb_check_norm(kb, got, want, n, tolerance) \
     kb_check_norm_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_ulp(kb, got, want, n, ulps)                                                                     \
+#define kb_check_ulp(kb, got, want, n, ulps) \
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
 // Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
 // block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
 #ifdef __cplusplus
-#define KBI_TIME(kb, host)                                                                                       \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
+#define KBI_TIME(kb, host) \
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
          --kbi_this.left)
 #elif !defined(__STDC_VERSION__)
 #define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
 #else
-#define KBI_TIME(kb, host)                                                                                       \
+#define KBI_TIME(kb, host) \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
@@ -1130,58 +1110,58 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
 // name or an element. These are constants for the compiler, as no comparison of characters is.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
-#define KBI_IN_NAME(c)                                                                                           \
-    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+#define KBI_IN_NAME(c) \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
         __builtin_memcmp(c, "^", 1) != 0)
 #define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
 #define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
-#define KBI_NAME(t)                                                                                              \
-    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+#define KBI_NAME(t) \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) && \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
 #define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
-#define KBI_KEEP(x)                                                                                              \
-    do {                                                                                                         \
-        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
-        enum {                                                                                                   \
-            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
-                !__builtin_types_compatible_p(                                                                   \
-                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
-                __builtin_types_compatible_p(                                                                    \
-                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
-        };                                                                                                       \
-        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
-        enum {                                                                                                   \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
-            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
-            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
-            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
-        };                                                                                                       \
-        double kbi_no_float;                                                                                     \
-        int kbi_no_word;                                                                                         \
-        if (kbi_keep_word)                                                                                       \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
-        else if (kbi_float)                                                                                      \
-            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
-        else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
+#define KBI_KEEP(x) \
+    do { \
+        enum { kbi_keep_named = KBI_NAME(#x) }; \
+        enum { \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) && \
+                !__builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
+                __builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
+        }; \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x)); \
+        enum { \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */ \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))), \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*), \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8 \
+        }; \
+        double kbi_no_float; \
+        int kbi_no_word; \
+        if (kbi_keep_word) \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x); \
+        else if (kbi_float) \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x); \
+        else \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
     } while (0)
-#define KBI_KEEP_IN(where, object, x)                                                                            \
+#define KBI_KEEP_IN(where, object, x) \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
 #endif
-#define KBI_KEEP_AT(address, line, x)                                                                            \
+#define KBI_KEEP_AT(address, line, x) \
     __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 
 // More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
 #ifdef __cplusplus
 #define KBI_FITS(type, T, ...) type
 #else
-#define KBI_FITS(type, T, ...)                                                                                   \
-    ((kb_axis_type)(type + 0 * sizeof(struct {                                                                   \
-                        int an_axis_has_at_most_32_values                                                        \
-                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
+#define KBI_FITS(type, T, ...) \
+    ((kb_axis_type)(type + 0 * sizeof(struct { \
+                        int an_axis_has_at_most_32_values \
+                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1; \
                     })))
 #endif
 // In C 0, not NULL: KBENCH(op, "name") compiles then, and kbi_register's message says what it should have been.
@@ -1199,15 +1179,15 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
 #define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
-#define KBI_BENCH_(n, op, impl, ...)                                                                             \
-    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
-    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
+#define KBI_BENCH_(n, op, impl, ...) \
+    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
+    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ }; \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
-                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                         \
-    KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
-        kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
-    }                                                                                                            \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL }; \
+    KBI_CONSTRUCTOR static void kbi_register_##n(void) { \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1)); \
+        kbi_register(&kbi_entry_##n, op, impl, kbi_build()); \
+    } \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
 
@@ -1255,15 +1235,15 @@ template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { valu
 template <int where> struct kbi_keeper_in {
     template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
 };
-#define KBI_X(where, how)                                                                                        \
-    template <> struct kbi_keeper_in<where> {                                                                         \
-        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
-            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
-        }                                                                                                        \
-        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
-            T value = x;                                                                                         \
-            keep<line>(value);                                                                                   \
-        }                                                                                                        \
+#define KBI_X(where, how) \
+    template <> struct kbi_keeper_in<where> { \
+        template <int line, class T> static KBI_FORCED void keep(T& x) { \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory"); \
+        } \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) { \
+            T value = x; \
+            keep<line>(value); \
+        } \
     };
 KBI_X(KBI_IN_WORD, "+r")
 KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
@@ -1623,13 +1603,11 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
-    void* p = kbi_arena_alloc(a, bytes + 1);
-    if (bytes) memcpy(p, from, bytes);
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_arena_alloc(a, n + 1);
+    if (n) memcpy(p, s, n);
     return p;
 }
-
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -1702,21 +1680,17 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
+// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const char* s, unsigned* code) {
+    static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned first = (unsigned char)*s;
+    int n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+    *code = n > 1 ? first & (0x7fu >> n) : first;
+    for (int i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
+        *code = *code << 6 | ((unsigned char)s[i] & 63u);
+    }
+    return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
 // Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
@@ -1732,8 +1706,8 @@ static bool kbi_invisible(unsigned code) {
 }
 
 static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
+    unsigned code;
+    return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
 // "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
@@ -1744,31 +1718,10 @@ static bool kbi_log_command(const char* s) {
     return s[n] == '[';
 }
 
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
-    bool starts = true;
-    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
-    return starts;
+static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
+    size_t i = t->n;
+    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
+    return !i || t->s[i - 1] == '\n';
 }
 
 // A word as a shell has to be given it.
@@ -1783,16 +1736,27 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
+// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
+// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
+// become U+FFFD. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
-    char spelled[16];
     while (*s) {
-        const char *plain = s, *piece;
+        const char* plain = s;
+        unsigned code;
         while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
-        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
-        kbi_put(t, piece, n);
+        int n = kbi_utf8(s, &code);
+        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        if (!n)
+            kbi_puts(t, "\xef\xbf\xbd");
+        else if (!command && !kbi_invisible(code))
+            kbi_put(t, s, (size_t)n);
+        else if (code >= '\t' && code <= '\r')
+            kbi_puts(t, " ");
+        else
+            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+        s += KBI_MAX(n, 1);
     }
 }
 
@@ -1946,23 +1910,23 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+    for (const char *p = s, *plain; *p;) {
+        unsigned code;
         for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        kbi_put(t, plain, (size_t)(p - plain));
         if (!*p) break;
-        int n = kbi_utf8(p);
-        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
+        int n = kbi_utf8(p, &code);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
             kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
                      code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
-            kbi_put(t, (const char*)p, (size_t)n);
+            kbi_put(t, p, (size_t)n);
         else
             kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
@@ -2136,7 +2100,10 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+    return error == ENXIO    ? "nobody reads this pipe"
+           : error == ESPIPE ? "it is not a regular file"
+           : error == EBUSY  ? "another process has locked it; wait until that process has ended"
+                             : strerror(error);
 }
 
 // The first line of a regular file, without its end; false when there is none.
@@ -2398,7 +2365,6 @@ typedef struct kbi_lines {
     int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
     off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
-    bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
     bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
@@ -2413,8 +2379,8 @@ static void kbi_lines_free(kbi_lines* l) {
 }
 
 // Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
-// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
+// works over a network. -1: errno says why not.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited = 0;; waited += 10) {
         struct flock lock;
@@ -2430,17 +2396,10 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
-        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
-        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
-        if (over && held && !l->busy) {
-            fcntl(file, F_GETLK, &lock);
-            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-        }
+        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
         close(file);
-        l->busy |= over && held;
-        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
@@ -2462,7 +2421,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
         kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    else if (!good && errno != EBUSY)
+    else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (plain && file >= 0)
         close(file);
@@ -2479,12 +2438,12 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_set there = KBI_BLANK;
     bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
     for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n; at++) {
-            uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++)
-                h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
-            bool absent = kbi_set_add(&there, h);
+        for (size_t at = 0; at < of[k]->n;) {
+            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
+            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
+            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
             if (k == 1 && absent) kept = false;
+            at += n + 1;
         }
     kbi_set_free(&there);
     kbi_text_free(&all);
@@ -2517,8 +2476,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
-    if (file < 0 && (errno == EBUSY || l->moved)) return false;
-    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    if (file < 0 && l->moved) return false;
+    if (file < 0)
+        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
+               kbi_lines_flush(l, milliseconds);
     off_t end = lseek(file, 0, SEEK_END);
     if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
         close(file);
@@ -2547,8 +2508,6 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (!good && errno == EBUSY && !l->moved)
-        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
     if (good && l->mine.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
@@ -2741,13 +2700,6 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
         if (over) break;
     }
     return out;
-}
-
-// Of a list, those that this process may not run on. false: there are none.
-static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_cpus* beyond) {
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(list->of); i++) any |= (beyond->of[i] = list->of[i] & ~allowed->of[i]) != 0;
-    return any;
 }
 
 // The one that this thread runs on now; 0 where the system does not say.
@@ -3065,8 +3017,8 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
-// that it also holds under -ffast-math, and NaN and infinity fail it.
+// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
+// assumes that there are no NaN and infinity.
 #define KBI_STATS_LIMIT 1e150
 #define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
@@ -3082,17 +3034,11 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-static int kbi_all_usable(const double* x, int64_t n) {
-    if (x == NULL) return n <= 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!kbi_usable(x[i])) return 0;
-    }
-    return 1;
-}
-
-static double* kbi_stats_alloc(int64_t n) {
-    if (n <= 0 || (uint64_t)n > (uint64_t)(SIZE_MAX / 2 / sizeof(double))) return NULL;
-    return (double*)KBENCH_MALLOC((size_t)n * sizeof(double));
+// Memory for m values if there are n > 0 values and all are usable; else NULL.
+static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
+    for (int64_t i = 0; x && i < n; i++)
+        if (!kbi_usable(x[i])) return NULL;
+    return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
 // a / b; 0 for 0 / 0, NAN where the quotient is none.
@@ -3104,56 +3050,33 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_sift_down(double* a, int64_t root, int64_t n) {
-    const double v = a[root];
-    for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
-        if (child + 1 < n && a[child + 1] > a[child]) child++;
-        if (a[child] <= v) break;
-        a[root] = a[child];
-        root = child;
-    }
-    a[root] = v;
+static int kbi_order_of(const void* a, const void* b) {
+    double x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+static void kbi_sort(double* a, int64_t n) {
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
 }
 
-static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
-    for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        const double top = a[0];
-        a[0] = a[end];
-        a[end] = top;
-        kbi_sift_down(a, 0, end);
-    }
-}
-
-// Hoare 1961 about the median of three. Returns j, 0 <= j < n - 1, with a[0..j] <= a[j+1..n-1]; n >= 3.
+// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
 // Stopping at equal values keeps both parts large in quantised samples.
-static int64_t kbi_partition(double* a, int64_t n) {
-    const double u = a[0], v = a[n / 2], w = a[n - 1];
-    const double pivot = u < v ? (v < w ? v : (u < w ? w : u)) : (u < w ? u : (v < w ? w : v));
-    for (int64_t i = 0, j = n - 1;; i++, j--) {
-        while (a[i] < pivot) i++;
-        while (a[j] > pivot) j--;
-        if (i >= j) return j;
-        const double t = a[i];
-        a[i] = a[j];
-        a[j] = t;
-    }
-}
-
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    for (int budget = 128; n > 8 && budget > 0; budget--) {
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (k < left) {
-            n = left;
-        } else {
-            a += left;
-            n -= left;
-            k -= left;
+    for (int64_t low = 0, high = n - 1; low < high;) {
+        const double pivot = a[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (a[i] < pivot) i++;
+            while (a[j] > pivot) j--;
+            if (i > j) break;
+            const double swapped = a[i];
+            a[i++] = a[j];
+            a[j--] = swapped;
         }
+        if (k > j) low = i;
+        if (k < i) high = j;
     }
-    kbi_sort(a, n);
     return a[k];
 }
 
@@ -3189,10 +3112,10 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
 
 // -- interval of the median -------------------------------------------------------------------------------
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >=
-// 1 - alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). The
-// probabilities are taken relative to the mode's, where none overflows and what underflows does not count, so
-// the ranks are exact for every n and for alpha down to 1e-250. 0 when no such interval exists.
+// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 -
+// alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative
+// to that of the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no
+// such interval.
 static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
     *lo = *hi = 0;
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
@@ -3223,11 +3146,9 @@ static int64_t kbi_block_end(int b, int64_t n) {
 
 // Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    int64_t begin = 0;
-    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t end = kbi_block_end(b, n);
+    for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
+        end = kbi_block_end((int)b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
-        begin = end;
     }
 }
 
@@ -3239,13 +3160,13 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// How many independent values the n are worth to their median: n over the larger of two inflations,
-//   - that of lag 1: right where the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over what independent values would give, times the inflation
-//     of the sums' own lag 1: right where slow wandering hides under noise that does not last.
-// Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
-// is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
-// standard deviation of the clipped values. O(n); scratch holds n values.
+// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
+//   - that of lag 1: right if the correlation dies away from value to value;
+//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
+//     sums' own lag 1: right if slow wandering hides under noise that does not last.
+// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
+// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
+// spread: standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -3281,11 +3202,11 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for as many values as they
-// are worth, spread over the n: (k - 1/2) n / worth + 1/2. Returns what they are worth. Below KBI_STATS_ENOUGH no ranks
-// would do: the interval is that of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard
-// deviation that n values show of a process that wanders farther, s^2 / (1 - 1/worth). That holds, too, but is a guess
-// from too few: take more. NAN, and no interval, below 6 values. O(n); scratch holds n values.
+// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample
+// size, spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that
+// of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show
+// of a process that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6
+// values.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
@@ -3312,28 +3233,21 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n) and without allocation: the stopping rule asks between samples, and a GPU
-// that waits for the host lowers its clock. scratch holds n values.
-static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
-    double lo, hi;
-    if (n < 1 || !kbi_all_usable(x, n)) return (double)NAN;
+// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers
+// its clock.
+static double kbi_precision_of(const double* x, int64_t n) {
+    double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
+    if (!scratch) return (double)NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
-    return kbi_half_width(lo, hi, median);
-}
-
-static double kbi_precision_of(const double* x, int64_t n) {
-    double* scratch = kbi_stats_alloc(n);
-    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
-    return precision;
+    return kbi_half_width(lo, hi, median);
 }
 
 // -- summary ----------------------------------------------------------------------------------------------
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; then two passes with the
-// correction of Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum
-// d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of
+// Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3353,9 +3267,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer, seen as the smallest distance of different values. Above a tenth of the median it is
-// taken for a real distance, not a step; in a continuous sample it is next to nothing and changes nothing.
-// Counts them as well.
+// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
+// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3368,8 +3281,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. Where most values share one tick of the
-// timer the range is 0 and every neighbouring tick would be an outlier, so the range is at least the step.
+// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values
+// share one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3409,11 +3322,10 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. Rejects when one half lies wholly above the
-// other (a step: Pettitt 1976 at his extreme, 25) or Mann's (1945) S, rising less falling pairs, reaches +-33
-// (a trend): 33,508 of the 10! orders, p = 0.0092; ties only make it rarer. Rank sums of three blocks against
-// three cannot get below 0.1, and the values themselves are no basis: with autocorrelation any test that
-// takes them as independent finds drift everywhere.
+// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
+// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
+// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
+// find drift wherever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3455,8 +3367,8 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
-    if (sorted == NULL) return s;
+    double* sorted = kbi_stats_alloc(x, n, 2 * n);
+    if (!sorted) return s;
     double* scratch = sorted + n;
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
@@ -3493,11 +3405,7 @@ static double kbi_trimmed(double* x, int n, int away) {
 }
 
 KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-// -- paired -----------------------------------------------------------------------------------------------
+// -- arms measured in the same rounds ------------------------------------------------------------------------
 
 // Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
 // arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
@@ -3506,8 +3414,8 @@ KBI_SLOW_BEGIN
 static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
     int64_t low, high;
     *median = *lo = *hi = (double)NAN;
-    double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
-    if (sorted == NULL) return 0;
+    double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
+    if (!sorted) return 0;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
@@ -3549,9 +3457,8 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
-// add. An error that is not known leaves no interval: NAN.
+// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval
+// about `centre`, as normal errors add. NAN without a known error.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -3588,8 +3495,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on: bisection of the tail, within
-// 1e-9 of it for p from 1e-6 to 1 - 1e-6. From 1e7 on df is taken as 1e7. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection
+// of the tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3686,14 +3593,12 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 // values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
 // cases of like length scatter alike.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior that the
-// others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ, D what they know. d0 counts as the case's
-// own d at most, and the variance is never below its own s^2: a case that scatters three times as far as its like is
-// what a reader must not miss. A case alone stands on its own.
-//
-// What is to be compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true
-// mean, 1 for one further process, pi / 2m for the median of m. Log ratios of rivals work alike, in a call of their
-// own: they scatter less than times do.
+// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
+// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
+// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
+// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1
+// for one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of
+// their own.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
                           kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3776,22 +3681,22 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how what, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0, most = 0;
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
     bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
-        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
-        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
+        double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
+        if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
-    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
-    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
+    if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
+    norm = 0;
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
         if (kbi_match_special(&c, i, g, w)) continue;
         double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
         if (what == KBI_CHECK_NORM) {
             double a = g * unit - w * unit, b = w * unit;
-            difference2 += a * a;
-            want2 += b * b;
+            difference += a * a;
+            norm += b * b;
             kbi_match_note(&c, i, g, w, 0, true);
             continue;
         }
@@ -3799,7 +3704,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
         kbi_match_note(&c, i, g, w, error, error <= tolerance);
     }
     if (what == KBI_CHECK_NORM && !c.bad) {
-        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
+        c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
     c.passed = c.bad == 0;
@@ -4866,45 +4771,45 @@ enum {
     KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
     KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
     KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
     x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
-        KBI_ANY, KBI_SELECTS) \
+      KBI_ANY, KBI_SELECTS) \
     KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
-        kbi_take_shard, KBI_ANY, 0) \
+      kbi_take_shard, KBI_ANY, 0) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
-        const char*, kbi_take_device, KBI_ANY, 0) \
+      KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+      const char*, kbi_take_device, KBI_ANY, 0) \
     KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
     KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
-        100, KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, 100, \
+      KBI_EFFORT) \
     KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
     KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
     KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
+      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT) \
+      KBI_EFFORT) \
     KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
     KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
-        KBI_LAUNCHES_LIMIT, 0) \
+      KBI_LAUNCHES_LIMIT, 0) \
     x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+      kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
     KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
     KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
     KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
     KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
     KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
     KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
-        "events,cupti,both,wall", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", "events,cupti,both,wall", \
+      KBI_GPU) \
     KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
     KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
     KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
@@ -4915,14 +4820,14 @@ enum {
     x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
     KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
-        KBI_WRITES | KBI_IN_LOAD) \
+      KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
-        KBI_ALWAYS) \
+      KBI_ALWAYS) \
     KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
     KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
     KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
@@ -4930,9 +4835,9 @@ enum {
     KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
     KBI_BARE(x, version, "version", "out", "the version", 0) \
     KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
-        KBI_INSTEAD | KBI_IN_LOAD) \
+      KBI_INSTEAD | KBI_IN_LOAD) \
     x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
-        KBI_IN_LOAD)
+      KBI_IN_LOAD)
 // clang-format on
 
 enum kbi_option_id {
@@ -5092,16 +4997,18 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
-    kbi_cpus list, allowed, beyond;
-    char not_ours[80], ours[200];
+    kbi_cpus list, allowed;
+    char ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
-    kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
-              kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
-    return false;
+    for (int i = 0; i < KBI_COUNT(list.of); i++)
+        if (list.of[i] & ~allowed.of[i])
+            return kbi_error("--cpu %s: this process may run on %s only", value,
+                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                   false;
+    return kbi_take_text(option, values, value);
 }
 
 // Pins this process to the processors of --cpu; false after an error message.
@@ -5119,13 +5026,6 @@ static bool kbi_take_gbench_filter(const kb_option* option, void* values, const 
     return kbi_add_string(option->name, &o->filter, value);
 }
 
-// Reads a variable that is a number from low up and leaves *value where it is not set; false after an error message.
-static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
-    const char* s = getenv(variable);
-    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
-    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
-}
-
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
@@ -5133,7 +5033,9 @@ static bool kbi_shard_of_slurm(kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(names); i++) {
         char variable[40];
         snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+        const char* s = getenv(variable);
+        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
+            return kbi_error("%s is '%s', which is no number from %d up", variable, s, i > 2), false;
     }
     o->shards = (x[2] - x[1]) / x[3] + 1;
     o->shard = (x[0] - x[1]) / x[3] + 1;
@@ -5152,21 +5054,6 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
     return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
-}
-
-// The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
-static bool kbi_shard_of_runner(kbi_options* o) {
-    int64_t index = -1, total = -1;
-    if (o->on[KBI_OPTION_shard]) return true;
-    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
-        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
-        return false;
-    if (index < 0 && total < 0) return true;
-    if (index < 0 || index >= total)
-        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
-               false;
-    o->shard = index + 1, o->shards = total;
-    return true;
 }
 
 // --- all options: those of the kit, then those of add-ons ---
@@ -5277,22 +5164,28 @@ static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure;
-    } addons[] = {
-        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
-          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+    } addons[4] = {
+        { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
+          "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
           "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "resume,save-baseline", "kbench_report.h", KBI_INCLUDE },
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
+        kbi_error("%s is an option of examples/addons/%s: %s", word, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
+    char names[4][400];
+    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
+        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
+        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
+    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
@@ -5467,7 +5360,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->start) set->start();
     }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -5651,31 +5544,6 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
         p += name + 1 + value;
     }
     return NULL;
-}
-
-// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
-// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    int64_t lowest = INT64_MAX;
-    if (d->type != KB_AXIS_INTS) return true;
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension declared[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->type == KB_AXIS_INTS)
-            declared[n++] = kbi_axis_dimension(arena, a);
-        else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], declared, &n);
-        for (int i = 0; i < n; i++)
-            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
-                lowest = KBI_MIN(lowest, declared[i].values[v].i);
-    }
-    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++)
-        if (d->values[i].i < least)
-            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
-                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
-                   false;
-    return true;
 }
 
 // --- regular expressions on the names of cases, which the system compiles and matches ---
@@ -5880,12 +5748,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n && *name; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+        int64_t lowest = axis->n ? INT64_MAX : 0;
+        for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
+        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
                    false;
-        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
+        for (int v = 0; v < axis->n; v++)
+            if (axis->values[v].i < lowest)
+                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                                 e->implementation, name, (int)lowest),
+                       false;
     }
     const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
@@ -7637,8 +7513,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
 
-// The first thread of each block writes the last argument to a line of its own behind the first one, if that is not
-// zero: what a kernel wrote is flushed at its end, which events see and CUPTI does not.
+// Unless the first argument is zero, the first thread of each block writes to a cache line of its own: at the end of
+// a kernel its writes are flushed, which takes time that events see and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -7695,41 +7571,43 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
                               NULL);
 }
 
-// An empty kernel of that shape; false where this GPU has no such launch.
+// False: this GPU cannot launch an empty kernel of this shape.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
-    // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
-    if (shape->writes)
-        arguments[0] =
-            kbi_lab.gpu.touch + (kbi_lab.gpu.empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
-    if (shape->cluster <= 1)
-        return kbi_lab.gpu.launch(f, blocks, 1, 1, threads, 1, 1, shared, kbi_lab.gpu.stream, all, NULL) == 0;
+    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+        arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
+    if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
-    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, kbi_lab.gpu.stream, &cluster, 1 };
-    return kbi_lab.gpu.launch_as && kbi_lab.gpu.launch_as(&config, f, all, NULL) == 0;
+    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, g->stream, &cluster, 1 };
+    return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
+}
+
+// A grid that fills the device; such kernels go over memory in a loop.
+static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+    return kbi_launch(f, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_read(const void* p, size_t bytes) {
     uint64_t n = bytes / 16;
-    void* sink = kbi_lab.gpu.device_clock;
-    void* arguments[] = { &p, &n, &sink };
-    kbi_launch(KBI_F_READ, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    kbi_launch_wide(KBI_F_READ, arguments);
 }
 
 static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
     uint64_t n = bytes / 16;
     void* arguments[] = { &to, &from, &n };
-    kbi_launch(KBI_F_COPY, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_COPY, arguments);
 }
 
 static void kbi_gpu_write(void* to, size_t bytes) {
     uint64_t n = bytes / 16;
     uint32_t value = 0x3f000000;
     void* arguments[] = { &to, &n, &value };
-    kbi_launch(KBI_F_WRITE, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_WRITE, arguments);
 }
 
 // Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
@@ -7738,36 +7616,31 @@ static void kbi_look_persisting(void) {
     kbi_lab.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
 }
 
-// Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
+// The buffer is only read: dirty lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes); }
 
 // --- the gate: what is queued behind it starts when the host opens it ---
 
 static void kbi_gate_alarm(int number) {
-    (void)number;
-    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
     if (kbi_lab.gpu.flag) *kbi_lab.gpu.flag = 1;
     kbi_lab.gpu.alarmed = 1;
 }
 
 static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t;
-    memset(&t, 0, sizeof t);
-    t.it_value.tv_sec = seconds;
+    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
 static void kbi_gate_close(void) {
-    *kbi_lab.gpu.flag = 0;
-    kbi_lab.gpu.closed = true;
-    if (kbi_lab.gpu.wait_value) {
-        unsigned long long address = (unsigned long long)(uintptr_t)kbi_lab.gpu.device_flag;
-        if (kbi_lab.gpu.wait_value(kbi_lab.gpu.stream, address, 1, 0) != 0) kbi_lab.gpu.wait_value = NULL;
-    }
-    if (!kbi_lab.gpu.wait_value) {
-        uint64_t deadline =
-            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
-        void* arguments[] = { &kbi_lab.gpu.device_flag, &deadline };
+    kbi_gpu* g = &kbi_lab.gpu;
+    *g->flag = 0;
+    g->closed = true;
+    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
+        g->wait_value = NULL;
+    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
+        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
+        void* arguments[] = { &g->device_flag, &deadline };
         kbi_launch(KBI_F_GATE, 1, 1, arguments);
     }
     kbi_gate_watch(KBI_GATE_SECONDS);
@@ -7784,8 +7657,7 @@ static void kbi_gate_open(void) {
 
 // --- what the engine asks for ---
 
-// An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
-// the eviction.
+// An earlier case may have chosen another device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
     signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
@@ -7824,7 +7696,7 @@ static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
     uint64_t count = (uint64_t)n;
     uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
     void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
-    kbi_launch(KBI_F_FILL, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_FILL, arguments);
 }
 
 static const char* kbi_gpu_wait(void) {
@@ -7833,20 +7705,20 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
 static const char* kbi_gpu_broken(void) {
-    struct cudaPointerAttributes about;
+    struct cudaPointerAttributes flag;
+    const kbi_gpu* g = &kbi_lab.gpu;
     unsigned long long now = 0;
-    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
-    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
-        return "the function reset the device (cudaDeviceReset)";
-    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
+    if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
     if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
-                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    bool same =
+        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
@@ -7877,8 +7749,8 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
 }
 
-// What a profiler saw between two empty kernels belongs to the case that their grids name: the order of launches is the
-// one thing that all profilers keep. Each is alone on the GPU.
+// Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
+// profilers keep the order of launches.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -7888,15 +7760,24 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
+// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph = NULL;
+    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
+        return false;
+    *inside = cudaGetLastError();
+    *end = cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return true;
+}
+
 static void kbi_gpu_abandon(void) {
+    cudaError_t inside, end;
     kbi_gate_open();
     kbi_lab.gpu.at = 0;
-    enum cudaStreamCaptureStatus status;
-    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-        cudaGraph_t graph = NULL;
-        cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
-        if (graph) cudaGraphDestroy(graph);
-    }
+    kbi_capture_dropped(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
@@ -7936,7 +7817,7 @@ static void kbi_nvml_open(kbi_machine* m) {
         m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
+// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
 static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     static const struct {
         unsigned long long bit;
@@ -7946,11 +7827,10 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
-    for (int i = 0; i < KBI_COUNT(reasons); i++) {
-        size_t n = strlen(m->throttle);
-        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
-        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
-    }
+    for (int i = 0; i < KBI_COUNT(reasons); i++)
+        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
+            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
+                    reasons[i].name);
 }
 
 static void kbi_gpu_throttled(kbi_measured* m) {
@@ -7960,17 +7840,15 @@ static void kbi_gpu_throttled(kbi_measured* m) {
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
-    unsigned value = 0;
-    if (!kbi_lab.nvml.device) return;
-    if (kbi_lab.nvml.clock && kbi_lab.nvml.clock(kbi_lab.nvml.device, 2, &value) == 0) m->memory_clock = value;
-    if (kbi_lab.nvml.power && kbi_lab.nvml.power(kbi_lab.nvml.device, &value) == 0) m->power = value / 1000.0;
-    if (kbi_lab.nvml.temperature && kbi_lab.nvml.temperature(kbi_lab.nvml.device, 0, &value) == 0)
-        m->temperature = value;
-    kbi_gpu_throttled(m);
+    const kbi_nvml* n = &kbi_lab.nvml;
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
-    unsigned count = 64;
-    if (kbi_lab.nvml.processes && kbi_lab.nvml.processes(kbi_lab.nvml.device, &count, processes) == 0 && count > 1)
-        m->others = (int32_t)count - 1;
+    unsigned value = 0, count = 64;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 2, &value) == 0) m->memory_clock = value;
+    if (n->power && n->power(n->device, &value) == 0) m->power = value / 1000.0;
+    if (n->temperature && n->temperature(n->device, 0, &value) == 0) m->temperature = value;
+    if (n->processes && n->processes(n->device, &count, processes) == 0 && count > 1) m->others = (int32_t)count - 1;
+    kbi_gpu_throttled(m);
 }
 #endif
 
@@ -7986,14 +7864,13 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 static void kbi_cupti_keep(const kbi_activity* r) {
-    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
-    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
-    bool own = kernel && r->name &&
-               (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") || kbi_is(r->name, "kbi_gate") ||
-                kbi_is(r->name, "kbi_clock"));
+    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
-    if (own || !span.start || span.end < span.start) return; // 0: not known when it began and ended
+    for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
+    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
+    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
     kbi_lab.cupti.spans[kbi_lab.cupti.n++] = span;
 }
 
@@ -8001,40 +7878,37 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
-        if (kbi_lab.cupti.look) {
+        if (kbi_lab.cupti.look)
             kbi_lab.cupti.look(r);
-            continue;
-        }
-        if (kbi_lab.cupti.open) kbi_cupti_keep(r);
+        else if (kbi_lab.cupti.open)
+            kbi_cupti_keep(r);
     }
     KBENCH_FREE(buffer);
 }
 
-// What an error of CUPTI's means here, and what mends it.
+// What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
     static const struct {
-        int error;
+        int error, same;
         const char* why;
     } known[] = {
-        { 26, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35,
+        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
+        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 35, 0,
           "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
           "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 41, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, "under WSL the GPU's counters cannot be read; take Linux itself" },
+        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
+        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
+        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
+        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
     };
     const char* text = NULL;
     for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error) return snprintf(out, 400, "%s", known[i].why), out;
-    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text ? text : "an error", error), out;
+        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0 || !text) text = "an error";
+    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
 }
 
-// Finds the library and hands it its buffers; false: it is not there, or did not take them. Once in a process.
 static bool kbi_cupti_load(void) {
     static const char* const names[] = { "libcupti.so",
                                          "libcupti.so.13",
@@ -8064,8 +7938,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
-// What CUPTI does at the first launch behind a switch it does here, and not behind a closed gate. If all that took so
-// long that the clock may have fallen, the GPU works for as long.
+// After it is switched, CUPTI does work at the first launch: here, and not behind a closed gate. If the switch took
+// so long that the GPU's clock may have fallen, a kernel spins to raise it.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -8078,7 +7952,6 @@ static void kbi_cupti_settle(int64_t began) {
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
 
-// What a block's work on the device is recorded as.
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
 
 static bool kbi_cupti_open(void) {
@@ -8094,7 +7967,7 @@ static bool kbi_cupti_open(void) {
     return c->open;
 }
 
-// Why it did not open.
+// Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
     if (kbi_lab.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_lab.cupti.error, out);
     if (kbi_lab.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
@@ -8115,8 +7988,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// The spans of groups of `kernels` consecutive kernels, copies and memsets since the last call, in ns: first start to
-// last end.
+// Groups of `kernels` consecutive kernels, copies and memsets since the last call: from first start to last end, in
+// ns.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_lab.cupti.flush(1);
@@ -8130,7 +8003,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Forgets what was launched before: of what still runs, records may come later, or without times.
+// Work that still runs is waited for, since its records may come later.
 static void kbi_cupti_forget(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
@@ -8142,10 +8015,10 @@ static void kbi_cupti_forget(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
-    show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
-    more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
-    pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
+// A group: launches whose mean is a sample, finer than the steps of their events. With more than 8 kernels queued
+// behind it a launch's events read up to 0.6 us more, so each launch waits behind a gate of its own. Pairs of events
+// differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
+// (H200, driver 580)
 static void kbi_sample_open(bool gated, int size) {
     kbi_lab.gpu.at = 0;
     kbi_lab.gpu.size = size;
@@ -8157,14 +8030,13 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_lab.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction takes the page tables of the GPU's own command buffers along. Found again on the way into a kernel,
-    // out of it, or between two, they are 0.3 to 0.9 us that depend on how many kernels the block has: let empty
-    // kernels find them first.
+    // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
+    // by how many kernels the block has; so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
 }
 
-// Whether that was the last launch of the group.
+// True: that was the last launch of the group.
 static bool kbi_launch_end(void) {
     float ms = NAN;
     cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
@@ -8175,14 +8047,14 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
+// If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
+// alarm alone may be a machine that stood still.
 static void kbi_gate_learn(void) {
     kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
     if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
 }
 
-// A launch of the harness's own, timed by itself, stands between these two; ns.
+// Around a single launch of the harness; its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
@@ -8208,12 +8080,11 @@ static double kbi_sample_mean(int size) {
     return sum / size;
 }
 
-// A pageable copy waits for the stream, so that none of what follows it can be queued behind a gate.
+// A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
 }
 
-// Whether graphs of the block are timed instead of single launches.
 static bool kbi_wants_graph(const kbi_run* run) {
     return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
 }
@@ -8241,7 +8112,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts; one in which the machine stood still is taken again.
+// Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_lab.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -8249,14 +8120,12 @@ static bool kbi_sample_counts(kbi_run* run) {
     if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
-    // the block waits for work behind the gate: from here on there is none, and what was timed behind it is no rival to
-    // what is not
+    // The block waits for work behind the gate: from here on there is no gate, and samples with one are dropped.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-// Ends a sample; true when its group is complete and its times can be read.
 static bool kbi_sample_complete(kbi_run* run) {
     if (!kbi_launch_end()) return false;
     run->sampling.open = false;
@@ -8264,7 +8133,7 @@ static bool kbi_sample_complete(kbi_run* run) {
     return kbi_sample_counts(run);
 }
 
-// The empty kernels of a shape; a launch that this GPU refuses counts as the plainest.
+// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
 static int kbi_empty_of(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_lab.calibration;
     for (int i = 0; i < c->n_empties; i++)
@@ -8276,9 +8145,8 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
-    to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
-    along, in turn with the block.                                                                                   */
+// What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
+// alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
@@ -8295,7 +8163,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 
 static const int kbi_truth_threads[] = { 32, 256, 1024 };
 
-// What an empty kernel of that shape takes itself: between those that were measured.
+// The time of an empty kernel, interpolated between the shapes that were measured.
 static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     const kbi_truth* truth = &kbi_lab.calibration.truth;
     const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
@@ -8308,14 +8176,13 @@ static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     return one + all * (every - one);
 }
 
-// Standard deviation of what the bias may be off, alike for all launches of a case, in ns: so far another kernel of its
-// shape is like an empty one (tests/gpu/shapes.py).
+// Standard deviation of the bias, the same for all launches of a case, in ns: how far a kernel differs from the empty
+// one of its shape (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-/*  How long an empty kernel can take where CUPTI did not say. No clock in it sees the way into a kernel and out of it,
-    so that little is known: no less than nothing, and no more than the plainest one takes in a row of them, which has
-    the way from one to the next on top. What events read more around another shape, or behind an eviction, than around
-    the plainest may be the kernel's or the events'; and they read as long as it takes at least.                     */
+// The longest time that an empty kernel can take, if CUPTI did not measure it: that of the plainest one in a row of
+// them, which includes the way from one to the next; and what events read more around this shape, or behind an
+// eviction, than around the plainest one. It is no longer than what events read.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_lab.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -8323,9 +8190,8 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// What an empty kernel takes itself: as measured, or the middle of what is possible; and the standard deviation of what
-// the bias may be off by then, where all that is possible is as likely: all told, and without what a kernel in a row of
-// them takes at most, which all shapes have in common.
+// The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
+// bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* of = &kbi_lab.calibration.empties[which];
     double row = kbi_lab.calibration.row;
@@ -8359,7 +8225,7 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_lab.gpu.ns[0];
 }
 
-// N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
+// N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -8373,7 +8239,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     g->launches = (n + copies - 1) / copies * copies;
     if (kbi_lab.cupti.open) return g->launches; // each is a sample of its own
     run->m.launches = (int32_t)g->launches;
-    // one of over 2 ms is a slot by itself: rounds are what a contest is known by
+    // one of over 2 ms is a slot by itself: a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -8403,7 +8269,6 @@ static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
-// An alarm in either of the two is one of both.
 static double kbi_graph_slope(const kbi_graph* g) {
     double once = kbi_graph_ns(g->many[0], !g->ungated);
     bool alarmed = kbi_lab.gpu.alarmed != 0;
@@ -8449,9 +8314,8 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // --- a group that has ended, by events or by CUPTI's durations ---
 
-// The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
-// events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
-// and copies a launch has. If a block cannot be captured, the first group that divides evenly tells.
+// The mean of a group, as events give it. NaN: not all launches were recorded, and the group has to be taken again.
+// Stream capture tells how many kernels and copies a launch has; without it the first group that divides evenly does.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -8542,7 +8406,7 @@ static double kbi_least_gap(double* ns, int n) {
     return step;
 }
 
-// The smallest step between event times: from empty pairs, which differ by few of them.
+// The smallest step between event times, from empty pairs, whose times differ by few steps.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
@@ -8558,7 +8422,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_lab.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-// What an empty kernel takes in a row of them: the harness's own, or one of a shape.
+// The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -8603,7 +8467,7 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
-// The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
+// Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
 static bool kbi_measure_truth(kbi_truth* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
@@ -8624,7 +8488,7 @@ static bool kbi_measure_truth(kbi_truth* truth) {
 }
 #endif
 
-// What the calibration is held against, if another process measured it.
+// Another process measured this.
 static void kbi_truth_set(const kbi_truth* truth) {
 #if KBI_CUDA
     kbi_lab.calibration.truth = *truth;
@@ -8645,7 +8509,8 @@ typedef struct kbi_seen {                                            // what a c
     kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another
+// runtime.
 static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -8768,9 +8633,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 
 static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
 
-// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
-// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
-// been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
+// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
+// busy: after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may
+// have been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
@@ -8809,8 +8674,8 @@ static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be fr
     return nodes;
 }
 
-// One number for the work of a captured block: of each node its type, of kernels also function, grid, block and shared
-// memory, which the driver's own structure begins with. Where in the block they stand is no matter.
+// A hash of the work of a captured block, whatever its order: of each node its type; of kernels also function, grid,
+// block and shared memory, with which the driver's structure begins.
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -8846,7 +8711,7 @@ static void kbi_stop_refused(kbi_run* run) {
              v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
 }
 
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+// The error of the forbidden call, if the block did not fetch it, says more than that of the capture's end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
@@ -8910,17 +8775,12 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 
 // An exception may be what a library makes of a call that capture refused.
 static void kbi_gpu_audit_left(kbi_run* run) {
-    enum cudaStreamCaptureStatus status;
-    cudaGraph_t graph = NULL;
-    if (cudaStreamIsCapturing(run->kb.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
-        return;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    if (inside != cudaSuccess || end != cudaSuccess) kbi_audit_refused(run, inside, end);
-    if (graph) cudaGraphDestroy(graph);
-    cudaGetLastError();
+    cudaError_t inside, end;
+    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_refused(run, inside, end);
 }
 
-// A launch behind the samples, captured as the first one was: it has to hold the same work.
+// A launch after the samples, captured as the first one was, has to do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     cudaGraph_t graph = NULL;
     size_t n = 0;
@@ -8977,7 +8837,7 @@ typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the
 
 // --- whether kb->stream waits for the work of these calls ---
 
-// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+// How many works of each stream end before the next operation of a stream, or of the host, begins.
 enum { KBI_STREAMS = 64 };
 typedef struct kbi_front {
     int64_t done[KBI_STREAMS];
@@ -9164,8 +9024,8 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
                 v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
-// work on the default stream is allowed if kb->stream waits for it.
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With
+// KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
@@ -9452,19 +9312,17 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-/*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type that
-    kb_flops_as says; else of KB_DTYPE's, without one f32; and where a launch does more than that allows, of the next
-    that its elements do: tf32, f16, bf16, and where nothing is said fp8, int8. Of two roofs the nearer one counts.
-    ABOVE_ROOF, on a GPU: more than 1.05 times the highest that may be meant (tensor cores: 1.1). Bytes only where they
-    cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what wrote it
-    ends. Operations always, against what products of zeros reach: random numbers cost power, and power costs clock.
-    Each is measured when first needed, and told to later processes of the run. f32 and f64 by chains of FMA; f64's
-    tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
-    percentage of them, and nothing is above. --env shows what there is.
-    The share of a cold case of 1 MiB and more is of a cold launch that moves as many bytes (kbi_want_reached).
-    On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
-    of less than twice the largest cache has no share of the memory's bandwidth.   */
+/*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
+    kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
+    elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
+    ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
+    they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
+    wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
+    Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured by
+    chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed, they are
+    not known: no percentage of them, and nothing is above.
+    On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; types smaller than f32
+    count as f32. Several threads pass 100 %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory. */
 
 // --- one core of the host ---
 
@@ -9480,8 +9338,8 @@ typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
 typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
-// So many turns of 12 independent chains x = x a + b, in registers: enough for two units of four to five cycles. What
-// comes out goes where the compiler has to believe that somebody reads it, and what goes in it cannot know.
+// 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
+// compiler can neither know the input nor drop the output.
 #define KBI_CORE_CHAINS(name, scalar, vector)                                                                     \
     KBI_OPTIMISE static void name(int64_t turns, volatile scalar* seed) {                                         \
         scalar start[14 * KBI_VECTOR / sizeof(scalar)];                                                           \
@@ -9506,7 +9364,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
     kbi_words sum[4], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
-        // alone the hardware looks no farther than a page: that was 0.6 of what came
+        // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
         memcpy(word, from + i, sizeof word);
         sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
@@ -9527,17 +9385,17 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
-// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
+// Whether the data of a case may be in the host's caches, since it is less than twice the largest one. Data from
+// KB_ALLOC may be small, and read many times in a run.
 static bool kbi_core_cached(const kbi_measured* m) {
     double evicts = 2 * (double)kbi_core_cache();
     double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
     return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
-// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of a
-// second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over memory
-// takes longer than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
+// a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
+// memory takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
@@ -9635,9 +9493,9 @@ static double kbi_reached_cold(int which, int power, double bias) {
     return *known;
 }
 
-// What such a launch of as many bytes as a cold case moves reaches. Up to an L2 of what a launch wrote reaches memory
-// only after its last event, so that a copy of little more than L2 passes the bandwidth of a large one. Between powers
-// of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
+// The rate that a cold copy, read or write of as many bytes as the case reaches. Up to an L2 of what a launch wrote
+// reaches memory only after its last event, so a copy of little more than L2 is faster than a large one. Between
+// powers of two the rate is interpolated. From 64 times L2 on the roof is used.
 static void kbi_want_reached(kbi_run* run, int which) {
     double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
@@ -9653,8 +9511,7 @@ enum { KBI_PROBE = 65536 };
 
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
 
-// One warp reads 64 KiB, which takes as long as its loads take one after the other: L2 or memory is a factor of 2.
-// cold: after what goes before a cold launch.
+// One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -9663,8 +9520,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
-// of many times its size has pushed out. The least of so many places. NaN where these two cannot be told apart.
+// Which part of an L2's worth of data the eviction removes. 0: it reads as fast as what was just read; 1: as slow as
+// what a buffer of many times its size has evicted. The least of some places; NaN if these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -9709,24 +9566,23 @@ static void kbi_measure_memory(kbi_machine* m) {
 
 // --- its arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
-// that fails says nothing about the device: KBI_UNTOLD.
+// FMA rate, two operations each, from a full grid of independent chains; each: FMA of a thread and iteration.
+// KBI_UNTOLD: a launch failed.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
     double best = INFINITY;
     void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
-    unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
-        int failed = kbi_launch(kernel, blocks, 256, arguments);
+        int failed = kbi_launch_wide(kernel, arguments);
         double ns = kbi_single_end();
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
         if (i) best = KBI_MIN(best, ns);
     }
-    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
+    return 2 * each * (double)iterations * kbi_lab.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
 }
 
-// Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
-// prototypes, codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
+// Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
+// codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
 typedef struct kbi_algorithm {
     uint64_t data[8];
     size_t workspace;
@@ -9804,9 +9660,9 @@ static bool kbi_cublas_open(kbi_cublas* c) {
     return false;
 }
 
-// A, given transposed, times B, by each of the algorithms that the library thinks best; workspace, A, B, result follow
-// each other from data on. The fastest launch in ns: alone behind a spin that costs hardly any power, so that the clock
-// is as high as it gets, and as long as submitting takes. 0: it has no such product, or (failed) nobody knows.
+// A^T B by each of the library's best algorithms; workspace, A, B and result follow each other from data on. The
+// fastest launch in ns, behind a spin that lasts as long as submitting and costs hardly any power, so that the clock
+// is as high as it gets. 0: the library has no such product, or (failed) it is not known.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side, bool* failed) {
     void *what = NULL, *preference = NULL, *in = NULL, *out = NULL;
     kbi_algorithm found[KBI_LT_FOUND];
@@ -9844,7 +9700,8 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best) ? best : 0;
 }
 
-// The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
+// The best over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool, large ones fill
+// it.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
@@ -9917,8 +9774,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
-// one core of the host, whatever the device.
+// Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
@@ -9953,28 +9809,23 @@ static void kbi_want_roofs(kbi_run* run) {
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
-    cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
-    kbi_lab.gpu.stream_number = 0;
-    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
-        kbi_lab.gpu.stream_number = 0;
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
-    void* host = NULL;
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *host = NULL, *device = NULL;
+    cudaError_t e = cudaStreamCreate(&g->stream); // blocking: the default stream's work is waited for
+    g->stream_number = 0;
+    if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
+    if (e == cudaSuccess) e = cudaEventCreate(&g->start);
+    if (e == cudaSuccess) e = cudaEventCreate(&g->stop);
     if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
-    void* device = NULL;
     if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
-    if (e == cudaSuccess) {
-        memset(host, 0, 256);
-        kbi_lab.gpu.flag = (volatile unsigned*)host;
-        kbi_lab.gpu.device_flag = device;
-        kbi_lab.gpu.clock = (uint64_t*)host + 16;
-        kbi_lab.gpu.device_clock = (uint64_t*)device + 16;
-        e = cudaMalloc((void**)&kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes);
-    }
-    if (e == cudaSuccess) e = cudaMemset(kbi_lab.gpu.clean, 1, kbi_lab.gpu.clean_bytes);
-    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_lab.gpu.touch, KBI_TOUCHED);
-    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
-    return e == cudaSuccess;
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->clean, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMemset(g->clean, 1, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->touch, KBI_TOUCHED);
+    if (e != cudaSuccess) return snprintf(why, 200, "%.190s", kbi_cuda_text(e)), false;
+    memset(host, 0, 256);
+    g->flag = (volatile unsigned*)host, g->device_flag = device;
+    g->clock = (uint64_t*)host + 16, g->device_clock = (uint64_t*)device + 16;
+    return true;
 }
 
 // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
@@ -9992,6 +9843,7 @@ static void kbi_attached_tool(kbi_machine* m) {
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
+    kbi_gpu* g = &kbi_lab.gpu;
     if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
@@ -10002,34 +9854,28 @@ static void kbi_gpu_facts(kbi_machine* m) {
     m->memory = (int64_t)p.totalGlobalMem;
     m->l2 = p.l2CacheSize;
     m->ecc = p.ECCEnabled;
-    m->multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
-    kbi_lab.gpu.max_shared = (int)p.sharedMemPerBlockOptin;
-    kbi_lab.gpu.all_registers = p.regsPerMultiprocessor;
-    kbi_lab.gpu.all_shared = (int)p.sharedMemPerMultiprocessor;
-    kbi_lab.gpu.most_blocks = p.maxBlocksPerMultiProcessor;
-    kbi_lab.gpu.shared_taken = (int)p.reservedSharedMemPerBlock;
+    m->multiprocessors = g->multiprocessors = p.multiProcessorCount;
+    g->max_threads = p.maxThreadsPerMultiProcessor;
+    g->max_shared = (int)p.sharedMemPerBlockOptin;
+    g->all_registers = p.regsPerMultiprocessor;
+    g->all_shared = (int)p.sharedMemPerMultiprocessor;
+    g->most_blocks = p.maxBlocksPerMultiProcessor;
+    g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
-    if (e != cudaSuccess || !m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
-        return false;
-    }
-    if (device >= m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
-        return false;
-    }
+    if (e != cudaSuccess || !m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
+               false;
+    if (device >= m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
-    if (e != cudaSuccess) {
-        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
-        return false;
-    }
+    if (e != cudaSuccess)
+        return snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e)), false;
     kbi_gpu_facts(m);
     kbi_attached_tool(m);
     kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
@@ -10041,8 +9887,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Before anything else is allocated, so that all of it comes to lie on other pages than in other processes. They are
-// kept as long as the process lives. What goes wrong here goes wrong again when the GPU is opened, and is said there.
+// Allocated first, and kept, so that all later buffers are on other pages than in other processes. An error here
+// happens again, and is reported, when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* kept;
@@ -10053,7 +9899,6 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     cudaGetLastError();
 }
 
-// What a worker does before it measures, and a process that asks CUPTI for the truth does not.
 static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
@@ -10063,8 +9908,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI comes before any block makes a graph: of nodes that are older some versions know nothing. Where it does not
-    // come, each case says so. What events read may be another with it there.
+    // CUPTI is opened before any block makes a graph: some versions do not record older nodes. If it does not open,
+    // each case says so. Events may read other times with it, so those of before are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -10101,7 +9946,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
     va_end(list);
 }
 
-// The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
+// Without a GPU, host work still runs, on the cpu backend.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -10118,7 +9963,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-// For people who ask what the machine reaches.
+// For --env.
 static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
@@ -11546,8 +11391,8 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// The step of the timer around the median: as known, or the distance to the next different value. Above a tenth of the
-// median that is taken for a real distance.
+// The step of the timer around the median: as known, or the distance to the next different value, unless that is
+// above a tenth of the median.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -11556,14 +11401,13 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
-// nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
+// A flag is raised if the median could lie outside of the printed interval, or if there is none; not if samples merely
+// look unusual. All numbers are shares of the median.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = kbi_stats_alloc(s->n);
+    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (!scratch) return;
     if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
         double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
         int64_t n = 0;
@@ -11580,7 +11424,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
                       kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
     }
-    if (!m->settled) { // whether the later half of the samples, by its own interval, has another median than all of them
+    if (!m->settled) { // whether the later half, by its own interval, has another median than all samples
         const int64_t half = s->n / 2;
         double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
         kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
@@ -11589,23 +11433,23 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
                          (s->median > hi && s->median > later + notable));
     }
     KBENCH_FREE(scratch);
-    // a tenth is worth its word even where the interval has grown to hold it
+    // a drift of a tenth is flagged even if the interval has grown to hold it
     kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
-    // a guess of less than a hundredth may be twice as large; and where samples scatter over a quarter of the time
-    // nobody takes that for known
+    // an unreliable interval below 1 % may be twice as wide without harm; samples that scatter over 25 % speak for
+    // themselves
     bool guess = s->effective < KBI_STATS_ENOUGH && said > KBI_STATS_NOTABLE && s->p95 - s->p5 < 0.25 * s->median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, guess && !(r->flags >> KB_FLAG_DRIFT & 1));
-    // how far to another group, of a quarter or more: then the quartile there lies near its own end
+    // the distance to another group of a quarter of the samples or more: the quartile there lies near its own end
     double up = s->p75 - s->median, down = s->median - s->p25, far = 0;
     if (up > 3 * (s->p95 - s->p75)) far = up / s->median;
     if (down > 3 * (s->p25 - s->p5)) far = KBI_MAX(far, down / s->median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && far > KBI_STATS_NOTABLE && far > 2 * said);
-    // memory-bound work does not follow the clock; what does, does so slowly
+    // memory-bound work does not follow the clock; work that does follows it slowly
     bool followed = s->p95 - s->p5 > 0.5 * swing * s->median && s->effective < 0.5 * (double)s->n;
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
 }
 
-// How far the bias may be off, in ms, goes into the interval. No time is less than 0, however wide the noise.
+// Adds the standard deviation of the bias, in ms, to the interval. No time is less than 0.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
@@ -11643,15 +11487,14 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof s.median), &s.median, sizeof s.median);
     r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // how far the bias may be off, which the interval holds, too, so that its number is no doubtful one: a word where
-    // more work per launch is what helps. From 2 % on it stood beside every time of an H200 below 6 us, where the
-    // interval had said as much; from 5 %, where NOISY is said of samples, it is below 2.4 us. Not known: a time near
-    // what reads nothing is doubted.
+    // The interval holds the error of the bias, too; the flag says that more work per launch helps. From 5 % on, as
+    // NOISY: on an H200 that is below 2.4 us. If the error is not known, a time near that of an empty kernel is
+    // doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -11682,8 +11525,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
             if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
         most = m->roofs.most[above];
     } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
-        // More bytes a second than it was seen to move: an error where they cannot come from cache. What was written
-        // last may still be in L2 when the launch ends, so as much did not need to move.
+        // More bytes a second than it was seen to move: an error if they cannot come from cache. Up to an L2 of what
+        // was written last may not have reached memory when the launch ends.
         int which = moves;
         for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
             if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
@@ -11708,7 +11551,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
+    // if the peak of the arithmetic is not known, only much traffic is surely the nearest bound
     if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
     if (!(moved > 0) && !(computed > 0)) return;
     const double reached = m->reached > 0 ? m->reached : memory;
@@ -11716,17 +11559,17 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
-    // so much more than one core gets of the memory comes from caches, or goes to several cores: that does not bind it
+    // so much more than one core gets from memory comes from caches, or goes to several cores: memory does not bind it
     if (m->core && moved >= computed && moved > 1.5) r->bound = NULL;
 }
 
-// A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
+// A wrong, failed or implausible case keeps its identity and its message, and loses its times.
 static void kbi_judge_withdraw(kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
+// A time is cold only if the eviction was seen to work; the message says if that could not be measured.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -11737,8 +11580,8 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// Why a time is known so badly, as far as it can be told: a clock that ends at its lowest, well below its highest, fell
-// from burst to sustained; and a GPU does not wait for the host's processors.
+// Causes of a wide interval: a clock that ends at its lowest, well below its highest, fell from burst to sustained;
+// host work waits for processors.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
     bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
     if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
@@ -11781,74 +11624,60 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Where buffers lie decides up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums over
-// other pages): what two whose data lay apart differ by may be that.
+// The addresses of buffers decide up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums
+// over other pages). Without shared buffers such a difference proves nothing.
 static const double kbi_apart = 0.03;
-// And where code lies, of a CPU's, which the baseline, played twice, does not show: textually equal loops took 1 % more
-// at one address than at another, and 90 % more across the end of a line of the cache. So the functions of KBENCH begin
-// on such a line; what they call lies where -falign-functions=64 puts it.
+// The address of code decides 1 % of a CPU's time, which an A/A control does not show. Across the end of a cache line
+// equal loops took 90 % more, so the functions of KBENCH begin on such a line; -falign-functions=64 aligns what they
+// call.
 static const double kbi_code = 0.01;
 
 // --- several processes ---
 
-// The printed interval is to hold the median of 15 other processes. Beside the mean of those that were measured, that
-// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A comparison is about
-// the true ratio, over all placements: nothing stands beside it.
+// The printed interval is to hold the median of 15 other processes, whose variance is pi / 2 of that of a mean of 15:
+// pi / 30 of that of a process. The interval of a ratio is to hold the true one: 0.
 static const double kbi_beside = 0.10471975511965977;
 
-enum { KBI_POOL_ROWS = 512 };
-typedef struct
-    kbi_pool { // logarithms that each process gave, a row for each case, or pair of rivals: like ones scatter alike
+// Logarithms that each process gave: a row for each case, or for each pair of implementations. Similar rows scatter
+// alike.
+typedef struct kbi_pool {
     double *values, *ms; // a row's, and how long its case takes
-    kbi_spread* spread;  // of the latest rows
-    int rows, latest, processes;
+    kbi_spread* spread;  // of each row
+    int rows, processes;
 } kbi_pool;
 
-typedef struct kbi_pools { // of times, of rivals' ratios, and of those of baselines to themselves
+typedef struct
+    kbi_pools { // of a batch: times, ratios of implementations, and ratios of baselines to their A/A controls
     kbi_pool times, ratios, equals;
 } kbi_pools;
 
-// Adds a row; the answer is its place among the latest.
-static int kbi_pool_add(kbi_pool* p, int processes, const double* values, double ms) {
-    size_t row = sizeof(double) * (size_t)processes;
-    p->processes = processes;
-    p->values = (double*)kbi_grow(p->values, row * (size_t)(p->rows + 1));
-    p->ms = (double*)kbi_grow(p->ms, sizeof(double) * (size_t)(p->rows + 1));
-    memcpy(p->values + (size_t)p->rows * (size_t)processes, values, row);
-    p->ms[p->rows++] = ms;
-    return p->latest++;
-}
-
-// How the latest rows scatter, by themselves and by all earlier ones, of which the oldest are then forgotten: a row is
-// compared with every other.
-static void kbi_pool_settle(kbi_pool* p, double beside) {
-    kbi_spread* all = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)(p->rows + 1));
-    int old = KBI_MAX(p->rows - (int)KBI_POOL_ROWS, 0), kept = p->rows - old;
-    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, all);
-    memmove(all, all + p->rows - p->latest, sizeof(kbi_spread) * (size_t)p->latest);
-    KBENCH_FREE(p->spread);
-    p->spread = all;
-    p->latest = 0;
-    p->rows = kept;
-    if (!old) return;
-    memmove(p->ms, p->ms + old, sizeof(double) * (size_t)kept);
-    memmove(p->values, p->values + (size_t)old * (size_t)p->processes,
-            sizeof(double) * (size_t)kept * (size_t)p->processes);
-}
-
-static void kbi_pools_free(kbi_pools* pools) {
+// For at most so many cases.
+static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
     for (int i = 0; i < KBI_COUNT(all); i++) {
-        KBENCH_FREE(all[i]->values);
-        KBENCH_FREE(all[i]->ms);
-        KBENCH_FREE(all[i]->spread);
+        size_t rows = 2 * (size_t)cases;
+        all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
+        all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
+        all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        all[i]->rows = 0;
+        all[i]->processes = processes;
     }
-    memset(pools, 0, sizeof *pools);
 }
 
-// Which process's record stands for a case that several measured (NULL: that one did not): the first in which it
-// failed, else was skipped, else the one whose median is the middle one, of an even number the lower. -1: fewer than
-// two gave a number, and one by itself says nothing of the others.
+// Adds a row; the answer is its index.
+static int kbi_pool_add(kbi_pool* p, const double* values, double ms) {
+    memcpy(p->values + p->rows * p->processes, values, sizeof(double) * (size_t)p->processes);
+    p->ms[p->rows] = ms;
+    return p->rows++;
+}
+
+static void kbi_pool_settle(kbi_pool* p, double beside) {
+    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
+}
+
+// Which process's record represents a case that several measured (NULL: that one did not): the first in which it
+// failed, else was skipped, else the one with the middle median, of an even number the lower. -1: fewer than two have
+// a time.
 static int kbi_judge_stands(kb_result* const* each, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -11864,16 +11693,15 @@ static int kbi_judge_stands(kb_result* const* each, int processes) {
     return -1;
 }
 
-// What one process found wrong: whose word it is.
+// Names the process that found something wrong.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
     const char* said = r->message;
     r->message = NULL;
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
 }
 
-// r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
-// the processes' medians, and a warning stands that most of them raise. FEW and NOISY speak of the interval, which is
-// another one: it needs no samples but the medians, and may be wide where each process's is not.
+// r is a copy of the record that represents the case, and becomes that of all processes: time, interval and rates are
+// those of their medians, and flags are those that most of them raise. FEW and NOISY are about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
@@ -11894,11 +11722,12 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // a bias that nobody measured is off alike in all of them, so that none of what they differ by shows it
+    // the error of a bias that was not measured is the same in all of them, so their scatter does not show it
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms,
+                                       sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -11909,8 +11738,8 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     int n, processes;
     int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    // Of several processes, rows of log ratios among the latest of the pools, -1: none. [i]: the baseline over case i,
-    // [0]: over itself; [n + i]: case i over the fastest.
+    // Of several processes, rows of log ratios in the pools, -1: none. [i]: the baseline over case i, [0]: over its A/A
+    // control; [n + i]: case i over the fastest.
     int* rows;
 } kbi_rivals;
 
@@ -11928,8 +11757,8 @@ static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64
     return exp(median);
 }
 
-// What the rounds of one process say of two (mine -1: the baseline and its A/A control); NAN where these were not
-// measured together: a group of more than 64 is several comparisons.
+// The same in one process (mine -1: the baseline and its A/A control); NAN if these were not measured together: a group
+// of more than 64 is several comparisons.
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
     const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
@@ -11940,9 +11769,8 @@ static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, i
     return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
 }
 
-// What all processes say: of one its rounds, of several the t interval of their log ratios. As surely as the biases are
-// known that were taken off, which no repetition shows. Launches of one shape have the same, whatever it is: then it
-// says little of their ratio.
+// The same over all processes: the t interval of their log ratios. The errors of the biases that were taken off widen
+// it, but for launches of one shape, which share them.
 static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
                                    double* lo, double* hi) {
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
@@ -11968,8 +11796,8 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, 
     return ratio;
 }
 
-// Adds what each process says of two to a pool. Where a process measured them one after another, that is the ratio of
-// their medians. The shorter of the two says how far their ratio scatters.
+// Adds each process's ratio of two to a pool: from their rounds, or of their medians if they ran one after another. The
+// scatter of a ratio depends on the shorter of the two.
 static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
@@ -11987,7 +11815,7 @@ static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int 
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    return n ? kbi_pool_add(pool, c->processes, values, ms) : -1;
+    return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
 // A group of n cases with results, of which the caller fills in m.
@@ -12001,8 +11829,8 @@ static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int proces
     c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
 }
 
-// Who is fastest; and of several processes the log ratios that will be asked for: those to the baseline, and to the
-// fastest. The pools are to be settled when all groups of a batch have given theirs.
+// Finds the fastest; adds, of several processes, the log ratios to the baseline and to the fastest. The pools are
+// settled when all groups of a batch have added theirs.
 static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
     for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
@@ -12032,8 +11860,8 @@ static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     }
 }
 
-// The verdict on an interval of the ratio of two. Where they ran on different memory that alone may make so much; over
-// processes it varies, and the interval has it. What differs is called so where it is known by how much equal ones do.
+// The verdict on an interval of the ratio of two. Different buffers raise the noise floor, but for several processes,
+// whose interval holds that. Without a noise floor nothing is faster or slower.
 static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
     if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
@@ -12041,8 +11869,8 @@ static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Speedup against the first of the group, with its interval and verdict, from rounds that both were measured in, else
-// the ratio of the times alone; the rating against the group's best verified time; and who is fastest, perhaps surely.
+// Speedup against the first of the group, with its interval and verdict, from common rounds, else as the ratio of the
+// times alone; the rating against the group's best verified time; and the winner.
 static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
     kb_result* base = c->results;
@@ -12051,7 +11879,7 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
-    // measured one after another no process has a control: then as much as memory and code make by where they lie
+    // cases that ran one after another have no A/A control
     if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
@@ -12093,8 +11921,10 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+  >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// --- what else may tell two machines' times apart, as the system's files have it ---
 
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
@@ -12102,8 +11932,7 @@ static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
 }
 
-// Processors' worth of time that the control groups (version 2) of this process, and all above them, leave it; NAN: none
-// sets a limit.
+// The processors that the control groups (version 2) of this process, and all above them, allow it; NAN: no limit.
 static double kbi_cpu_limit(const char* root) {
     char path[800], line[400];
     double quota, period, least = NAN;
@@ -12162,7 +11991,7 @@ static void kbi_facts_read(kbi_facts* f, const char* root) {
     if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
 }
 
-// Before what the record says of it already.
+// Puts them before those that the record has.
 static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     size_t size = sizeof(kb_param) * (size_t)(f->n + r->environment.n + 1);
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, size);
@@ -12179,9 +12008,7 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     r->environment.n += f->n;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>record    record: a case's identity, machine and run, put into its record.
----------------------------------------------------------------------------------------------------------------*/
+// --- a case ---
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -12290,8 +12117,7 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
     kbi_record_machine(r, machine);
 }
 
-// What was found inside of it goes where the record lies. Then instruments judge it, and why something was not found is
-// said.
+// Copies a profile into the record's memory, and lets instruments judge it.
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
     kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -12302,7 +12128,6 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
 }
 
 KBI_SLOW_END
-// The last bytes of a file are as good as the first: each of them reaches all bits.
 static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     for (size_t i = 0; i < n; i++) {
         h = (h ^ words[i]) * 0x9e3779b97f4a7c15u;
@@ -12331,9 +12156,8 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read, or is the loader
-// of a program that is its argument. That of an interpreter says nothing of the program: KBENCH_SCRIPT in the
-// environment names the file that it runs, which then counts, too.
+// The hash of this process's executable; "" after a warning if it cannot be read, or is the loader of a program that
+// is its argument. KBENCH_SCRIPT in the environment names the file that an interpreter runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static bool said;
@@ -12354,7 +12178,8 @@ static const char* kbi_binary_hash(void) {
     return known;
 }
 
-// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of SHA-256.
+// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of
+// SHA-256.
 static void kbi_session_commit(kbi_session* s) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
@@ -12548,8 +12373,8 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
-static int kbi_character_width(const char* s, int n) {
+// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+static int kbi_character_width(unsigned code) {
     static const struct {
         unsigned from, to;
         int width;
@@ -12557,7 +12382,6 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -12568,10 +12392,11 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
     while (at < n) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        unsigned code;
+        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)bytes;
+        at += (size_t)KBI_MAX(bytes, 1);
     }
     return at;
 }
@@ -12590,9 +12415,10 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
     if (whole) return;
     for (int room = columns - 3 - used; width > room;) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
-        width -= kbi_character_width(s + tail, bytes);
-        tail += (size_t)bytes;
+        unsigned code;
+        int bytes = kbi_utf8(s + tail, &code);
+        width -= kbi_character_width(code);
+        tail += (size_t)KBI_MAX(bytes, 1);
     }
     kbi_putf(t, "...%s", s + tail);
 }
@@ -13363,8 +13189,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of text
-// of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A text of
+// others is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -13647,9 +13473,8 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, read from the environment before main: a main that strips its own arguments, or makes up
-// those that it gives to kb_main, would start workers without end. The variable stays in the environment until kb_main
-// takes it, for a main that starts its program again by exec.
+// The role of this process, read from the environment before main, because main may change its arguments. The variable
+// stays there until kb_main removes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
     pid_t process; // whose it is: a process that a benchmark forks is none of ours
@@ -13679,7 +13504,7 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
 }
 
 enum { KBI_NESTED = 8 };
-// Whether so many processes of this very program started one another, the last of them this one.
+// Whether so many processes of this program started one another, the last of them this one.
 static bool kbi_nested(void) {
     struct stat self, other;
     long process = (long)getpid();
@@ -13696,7 +13521,7 @@ static bool kbi_nested(void) {
     return found == KBI_NESTED;
 }
 
-// Words that lie behind each other, as an array that ends with NULL; both are kept.
+// An array, ended by NULL, of words that lie behind each other; both stay allocated.
 static char** kbi_words_of(char* text, size_t size, size_t* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
@@ -13778,7 +13603,8 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot be.
+// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot
+// be.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
                                       const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
                                       const kbi_sink* sink) {
@@ -14079,7 +13905,6 @@ typedef struct kbi_supervisor {
     kbi_worker worker;
     kbi_group group;
     int process; // which of those that measure the same is at work
-    kbi_pools pools;
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
@@ -14112,14 +13937,14 @@ static struct kbi_desk {
     kbi_supervisor run; // the one that is under way
 } kbi_desk;
 
-// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
-// second one must not come between finished results and their file.
+// In one process a second signal ends what hangs. A worker is ended by the first, and a second must not come between
+// finished results and their file.
 static void kbi_interrupt(int number) {
     signal(number, kbi_desk.one_process || kbi_desk.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_desk.interrupted = number;
 }
 
-// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
+// A signal that was ignored at the start (nohup, a shell's background job) stays ignored.
 static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
     if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
@@ -14142,7 +13967,7 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
-// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+// Whether a child has ended: a traced one may only have stopped.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -14156,7 +13981,7 @@ static bool kbi_worker_died(kbi_worker* w) {
     return w->dead;
 }
 
-// Two seconds to leave by itself, then it is made to; what it left running ends with it.
+// Gives it two seconds to leave by itself; kills it then, and what it left running.
 static void kbi_worker_end(kbi_worker* w) {
     if (!w->process) return;
     close(w->to);
@@ -14177,7 +14002,7 @@ static void kbi_worker_kill(kbi_worker* w) {
 
 // Starts this very program again, with its own command line: its main does there what it did here, until it calls
 // kb_main. In the child the function does not return.
-static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out, int close_a, int close_b) {
+static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
@@ -14187,8 +14012,6 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     }
     char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    if (close_a >= 0) close(close_a);
-    if (close_b >= 0) close(close_b);
     dup2(2, 1); // what bodies print is not results
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -14204,8 +14027,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
 // For a process that has not even begun to measure, in seconds.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
-// by the waits: they end whatever the clock says.
+// A worker that hangs never reads what does not fit into the pipe. Waits are counted, because the clock may be set.
 static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
     kbi_worker* w = &s->worker;
     const char* p = (const char*)what;
@@ -14228,7 +14050,9 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0)
         return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
@@ -14238,8 +14062,6 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    fcntl(w->to, F_SETFD, FD_CLOEXEC);
-    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
     fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
@@ -14255,7 +14077,8 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     int from[2];
     size_t have = 0;
     if (s->has_truth || pipe(from) != 0) return;
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1], from[0], -1);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
     close(from[1]);
     for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_desk.interrupted; i++) {
         if (!kbi_readable(from[0], 100)) continue;
@@ -14270,7 +14093,7 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
 
 // --- what happens to cases, in a worker or in this process ---
 
-// What the worker did until now was the current case's, unless it was the machine's.
+// Books the time since the last call for the current case, unless it was the machine's.
 static void kbi_spend(kbi_group* g, int64_t now) {
     if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
     g->since = now;
@@ -14290,8 +14113,8 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* 
     snprintf(s->said, sizeof s->said, "%s", what);
 }
 
-// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
-// alone in a fresh one.
+// Whether a failure does not count yet, because other cases ran in the same process before: the case is then measured
+// once more, alone in a fresh one.
 static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     kbi_waiting* w = &s->group.of[i];
     bool failed = m->status == KB_FAILED;
@@ -14373,8 +14196,8 @@ static void kbi_happened(void* to, kbi_message_type type, int index, void* what)
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: KB_ALLOC gives NULL
-// behind it, which few functions look at.
+// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: a function that does not
+// look at the NULL of KB_ALLOC crashes after the flag OOM.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
     va_list list;
@@ -14391,7 +14214,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
         kbi_receive_result(s, i, &m);
         return;
     }
-    // that is nothing against what was measured before
+    // without a profile, a time that was measured before stays
     if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
     kbi_inside* without = kbi_inside_without(m.message);
     if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
@@ -14402,11 +14225,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int number) {
-    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
-}
-
-// The worker is gone: whose fault that was, and how it went.
+// The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -14414,6 +14233,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     int i = g->current;
     if (w->babble) kbi_worker_kill(w);
     kbi_worker_end(w);
+    int number = WTERMSIG(w->status);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
         if (g->of[j].wanted) i = j;
@@ -14421,7 +14241,8 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     if (w->babble)
         snprintf(died, sizeof died, "what its process sent is no answer of a worker");
     else if (WIFSIGNALED(w->status))
-        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+        snprintf(died, sizeof died, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
     else
         snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
@@ -14492,7 +14313,7 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
     return next;
 }
 
-// What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
+// What comes within a moment. A child of a worker that is gone may keep its pipe open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
     int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
@@ -14504,36 +14325,30 @@ static kbi_pump kbi_await(kbi_supervisor* s) {
     return kbi_readable(s->worker.from, 0) ? KBI_PUMP_ON : KBI_PUMP_LOST; // its last words may have come meanwhile
 }
 
-// Until the worker has done its job, died, or taken too long.
-static void kbi_listen(kbi_supervisor* s) {
+// Until the worker has done its job (KBI_PUMP_DONE), died (KBI_PUMP_LOST), or taken too long.
+static kbi_pump kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     for (;;) {
         kbi_pump next = kbi_await(s);
-        if (kbi_desk.interrupted) return;
+        if (kbi_desk.interrupted) return next;
         if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
-        if (next != KBI_PUMP_ON) return;
-        // until the first case is entered the device is being started, and roofs are measured when one first asks for
-        // them: that is nobody's time, but has an end, too
+        if (next != KBI_PUMP_ON) return next;
+        // the start of the device and the measurement of its peaks are no case's time, but have a limit, too
         bool nobodys = g->current < 0 || g->machine;
         double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
-        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->of[i].wanted) g->current = i;
-        if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
-                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
-                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
-        return;
+        if (g->current >= 0) // else all have their result, and it hung then
+            kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        return KBI_PUMP_ON;
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
----------------------------------------------------------------------------------------------------------------*/
+// --- what the worker is asked for ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -14563,8 +14378,8 @@ static void kbi_group_close(kbi_supervisor* s) {
     s->group.verdicts = NULL;
 }
 
-// Asks the worker for all wanted cases of the group, or for one alone, and tells it what is known; in one process, does
-// that job here. false: the worker cannot be told.
+// Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
+// worker cannot be told.
 static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     kbi_group* g = &s->group;
     size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
@@ -14607,8 +14422,8 @@ static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     return good;
 }
 
-// Learns what machine this is, by a job without cases. The calibration's truth comes from a process of its own, before
-// the first one that measures. Without a GPU it ends as soon as it has found that.
+// Learns what machine this is, by a job without cases. The durations of the calibration's launches come from a
+// process of its own before that.
 static bool kbi_meet(kbi_supervisor* s, int device) {
     s->known = false;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -14617,13 +14432,12 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
         kbi_ask_truth(s, device);
     s->backend = NULL;
     if (s->isolated && !kbi_worker_start(s, device)) return false;
-    kbi_pump next = kbi_job_send(s, device, -1) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    double limit = kbi_start_limit(s);
-    while (s->isolated && next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
-        next = kbi_await(s);
+    bool told = kbi_job_send(s, device, -1);
+    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : told ? kbi_listen(s) : KBI_PUMP_LOST;
     kbi_group_close(s);
-    if (next == KBI_PUMP_DONE || !s->isolated) return s->known;
-    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
+    if (next == KBI_PUMP_DONE) return s->known;
+    double limit = kbi_start_limit(s);
+    bool hangs = next == KBI_PUMP_ON || s->worker.deaf;
     kbi_worker_kill(&s->worker);
     if (kbi_desk.interrupted) return false;
     if (!hangs)
@@ -14637,8 +14451,7 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
     return false;
 }
 
-// Until every case of the group that is wanted has its result. A case that is to be measured again alone gets a worker
-// of its own.
+// Until every wanted case of the group has its result. A case that is retried alone gets a fresh worker.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     while (!kbi_desk.interrupted) {
@@ -14667,7 +14480,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // at least, of several processes: starting one is shared by so many
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
 
 // Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
 typedef struct kbi_batch {
@@ -14681,28 +14494,26 @@ typedef struct kbi_batch {
     int n_rows;
     kbi_rivals* groups; // of rows
     int n_groups;
+    kbi_arena memory; // for all of these
 } kbi_batch;
 
-// Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
-// process of its own; where there is but one, when all has been measured.
+// Where a batch that begins here ends: after one group, unless several processes, or one for profiles, are started for
+// it. With profiles in the only process all cases come first. The last batch is no smaller than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
+    if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
     while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
 
-static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
-
 // --- inspected: the CUDA calls of each case's block, before it is measured ---
 
-static const double kbi_inspect_seconds =
-    10; // of inspections in a row, before their process ends and another measures
+static const double kbi_inspect_seconds = 10; // of inspections in a row
 
-// Inspects at least the cases before `end`, and so many more that a process is not started for each group. The process
-// is the worker meanwhile. Where there is no CUPTI the first answer is everybody's.
+// Inspects the cases before `end`, and more, so that a process is not started for each group. That process is the
+// worker meanwhile. Without CUPTI the first answer holds for all.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -14713,7 +14524,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     double most = kbi_inspect_seconds;
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
-    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
@@ -14722,9 +14533,11 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
+        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
         for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
         if (kbi_recalled(s->planned, plan, at)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_arena memory = KBI_BLANK;
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
         kbi_group_open(s, at, n, NULL, found);
         for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
         kbi_measure_group(s);
@@ -14734,7 +14547,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
             able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
             KBENCH_FREE(found[i]);
         }
-        KBENCH_FREE(found);
+        kbi_arena_free(&memory);
     }
     for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
     if (!able) s->inspected = plan->n;
@@ -14745,7 +14558,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
 
 // --- measured ---
 
-// Whether --budget leaves a group no time, or left its first process none; if there is some, how much.
+// Whether --budget leaves a group no time, or left its first process none; else sets the group's max_time.
 static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
     kbi_budget* left = &s->budget;
     double* share = b->share + (first - b->first);
@@ -14794,7 +14607,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     if (b->processes > 1) kbi_worker_kill(&s->worker);
 }
 
-// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
+// Profiles the cases that have times, in a process that measures nothing, because what a profiler loads stays loaded.
 static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
     if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
@@ -14821,14 +14634,17 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the cases that were measured: each process's samples, then all processes of a case, what instruments found in
-// it, and the cases of a group against each other. Each gets its record.
+// Judges the cases that were measured: each process's samples, all processes of a case, its profile, and the cases of a
+// group against each other. Each gets its record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
-    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
-    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
-    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    const size_t cases = (size_t)n, cells = cases * (size_t)processes;
+    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kbi_pools pools;
+    kbi_pools_open(&pools, &b->memory, n, processes);
+    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -14844,10 +14660,10 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         }
         stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
         if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
-        kbi_pool_add(&s->pools.times, processes, values, exp(sum / count));
+        kbi_pool_add(&pools.times, values, exp(sum / count));
         s->fewer += count < processes;
     }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
+    kbi_pool_settle(&pools.times, kbi_beside);
     for (int i = 0, pooled = 0; i < n; i++) {
         if (stands[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
@@ -14855,7 +14671,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         kb_result* r = &b->results[b->n_rows];
         *r = all[i * processes + stands[i]];
         if (processes > 1 && r->status == KB_OK)
-            kbi_judge_merge(r, each + i * processes, processes, m, &s->pools.times.spread[pooled++]);
+            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
         else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
             kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
         kbi_record_case(r, c, m, &s->machine);
@@ -14878,15 +14694,11 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
             const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
             c->m[k] = m->samples ? m : NULL;
         }
-        kbi_rivals_pool(c, &s->pools);
+        kbi_rivals_pool(c, &pools);
     }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
-    KBENCH_FREE(rows);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(each);
-    KBENCH_FREE(all);
+    kbi_pool_settle(&pools.ratios, 0);
+    kbi_pool_settle(&pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
 // --- stored, shown ---
@@ -14928,7 +14740,7 @@ static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
     }
 }
 
-// A batch on its way, a stage after the other.
+// Measures, judges, records and shows a batch, one stage after the other.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -14937,12 +14749,12 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.n = n;
     b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
-    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
-    b.share = (double*)kbi_zeros(cases, sizeof(double));
-    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
-    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
-    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
+    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
+    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
+    b.groups = (kbi_rivals*)kbi_arena_alloc(&b.memory, sizeof(kbi_rivals) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
     for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
@@ -14952,12 +14764,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch_output(s, &b);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
-    KBENCH_FREE(b.groups);
-    KBENCH_FREE(b.results);
-    KBENCH_FREE(b.inside);
-    KBENCH_FREE(b.share);
-    KBENCH_FREE(b.over);
-    KBENCH_FREE(b.m);
+    kbi_arena_free(&b.memory);
 }
 
 static void kbi_show_machine(kbi_supervisor* s) {
@@ -15061,8 +14868,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
-    s->inspected = 0;          // of another device they may say something else
-    kbi_pools_free(&s->pools); // another GPU's times may scatter otherwise
+    s->inspected = 0; // of another device they may say something else
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
@@ -15095,25 +14901,21 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
-// they say themselves; for want of a GPU it is another matter.
+// The exit code of a run without a number, and without a failure: functions that skip say why themselves.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
-    if (no_gpu && (KBI_CUDA || s->absent)) {
-        if (!s->collect)
-            kbi_error("nothing was measured: %s",
-                      cpu ? "what was selected needs a GPU, and --device cpu uses none" : kbi_no_gpu(s));
-        return KBI_EXIT_NO_GPU;
+    bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
+    if (!no_gpu && (!s->absent || s->skipped)) {
+        if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        return KBI_EXIT_FINE;
     }
-    if (s->absent && !s->skipped) {
-        kbi_error(
-            "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
-            "shows what there is, --device cpu runs what is for the CPU",
-            s->machine.sm / 10, s->machine.sm % 10);
-        return KBI_EXIT_NO_GPU;
-    }
-    if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
-    return KBI_EXIT_FINE;
+    if (!s->collect || !no_gpu)
+        kbi_error("nothing was measured: %s",
+                  !no_gpu
+                      ? "what was selected is not for this GPU; --list-ops shows what there is, --device cpu runs "
+                        "what is for the CPU"
+                  : s->recipe.target == KBI_ON_CPU ? "what was selected needs a GPU, and --device cpu uses none"
+                                                   : kbi_no_gpu(s));
+    return KBI_EXIT_NO_GPU;
 }
 
 // The state of a run that the command line asks for, of which nothing is opened yet.
@@ -15191,7 +14993,7 @@ static void kbi_env_line(const char* name, double x, const char* unit) {
     kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
 }
 
-// What was measured, with the time that it took; nothing of what cannot be.
+// The peaks that were measured, with the time that took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
         char name[40], unit[80], took[40];
@@ -15307,24 +15109,7 @@ static struct kbi_host_program { // the process of somebody else's main: what it
     kb_state* current;
 } kbi_host_program;
 
-static const char* kbi_params_fault(const kb_desc* d) {
-    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
-    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
-        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
-        if (!p->name || !*p->name || !known)
-            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
-    }
-    return NULL;
-}
-
 static const char* kbi_desc_fault(const kb_desc* d) {
-    if (!d) return "kb_desc is NULL";
-    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
@@ -15335,27 +15120,37 @@ static const char* kbi_desc_fault(const kb_desc* d) {
         return "kb_desc.mode is cold, hot or graph; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
-    return kbi_params_fault(d);
+    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
+        return "kb_desc.n_params: as many as params has, at most 15";
+    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
+        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
+        if (!p->name || !*p->name || !known)
+            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+    }
+    return NULL;
 }
 
-// Of a description at fault the record still says whose it is. One that says no name has the contest's first one's.
+// first: of a contest, whose name the others may leave out. Of a description at fault only the name is used, and the
+// implementation: the record says whose it is.
 static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
-    kb_desc said;
-    if (d && first && !first->fault && !d->end_canary && !d->name) {
-        said = *d;
-        said.name = first->desc.name;
-        d = &said;
-    }
-    g->fault = kbi_desc_fault(d);
+    kb_desc* own = &g->desc;
+    memset(own, 0, sizeof *own);
+    g->fault = !d              ? "kb_desc is NULL"
+               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
+                               : NULL;
     if (!g->fault) {
-        g->desc = *d;
-        return;
+        *own = *d;
+        if (!own->name && first && !first->fault) own->name = first->desc.name;
+        g->fault = kbi_desc_fault(own);
     }
-    memset(&g->desc, 0, sizeof g->desc);
-    g->desc.name = "unnamed";
-    if (!d || d->end_canary || !d->name || !*d->name) return;
-    g->desc.name = d->name;
-    g->desc.implementation = d->implementation;
+    if (!g->fault) return;
+    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
+    memset(own, 0, sizeof *own);
+    own->name = name, own->implementation = implementation;
 }
 
 // Its texts are kept in the arena: the program may give up its own at once.
@@ -15514,14 +15309,14 @@ static void kbi_given_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// What the contest is about is said once; whoever says something else is in the wrong one.
+// What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-    bool apart = (d->device && d->device != first->device) || (d->seed && d->seed != first->seed) ||
-                 (d->samples && d->samples != first->samples) || (d->host && !first->host);
-    if (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold")) apart = true;
-    if (d->precision > 0 && (d->precision < first->precision || d->precision > first->precision)) apart = true;
-    if (d->max_time > 0 && (d->max_time < first->max_time || d->max_time > first->max_time)) apart = true;
+#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
+                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
+#undef KBI_APART
     if (g->fault) return;
     if (!kbi_is(d->name, first->name))
         g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
@@ -15648,56 +15443,32 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 // What was asked for and changes nothing.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    static const struct {
+        int option, beside;
+        const char *effect, *why;
+    } rows[] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
+        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
+        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
+        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (o->on[rows[i].option] && o->on[rows[i].beside])
+            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
+                     kbi_options_table[rows[i].beside].name, rows[i].why);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect: --iters says how many samples there are",
-                     kbi_options_table[known[i]].name);
-    if (o->iters && o->on[KBI_OPTION_max_time])
-        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
-    if (o->procs > 1 && o->on[KBI_OPTION_env]) kbi_warn("--procs is without effect: --env has a number of its own");
-    if (o->on[KBI_OPTION_shard] && o->on[KBI_OPTION_env])
-        kbi_warn("--shard is without effect: --env has no cases of a plan");
     bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
-    for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
-        if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->traits & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+        if (given && (option->traits & KBI_CHOOSES) && looks)
             kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
-}
-
-// Only comparisons have rounds; cases alone go by what else was said.
-static void kbi_warn_rounds(const kbi_options* o, const kbi_plan* plan) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
-    int alone = 0, compared = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (end - first > 1)
-            compared++;
-        else
-            alone++;
     }
-    const char* where = alone ? " where a case has a rival" : "";
-    if (!o->rounds || !plan->n) return;
-    if (!compared) kbi_warn("--rounds is without effect: no case has a rival");
-    for (int i = 0; i < KBI_COUNT(known) && compared; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect%s: --rounds says how many rounds there are",
-                     kbi_options_table[known[i]].name, where);
-    if (o->on[KBI_OPTION_max_time] && compared)
-        kbi_warn("--max-time bounds the warm-up alone%s: --rounds says how many rounds there are", where);
-}
-
-// A runner that splits a program's tests asks in this way whether the program knows of it.
-static bool kbi_shard_noted(void) {
-    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
-    if (!path || !*path) return true;
-    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
-    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
-    close(file);
-    return true;
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
@@ -15721,12 +15492,11 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    for (const kb_instrument* i = kbi_process.instruments; i && kbi_birth.role == KBI_WORKER; i = i->next)
-        if (i->ready && (i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
-            return KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
+    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
+        if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
+            return KBI_EXIT_USAGE;
+    if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
@@ -15734,13 +15504,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         if (instead >= 0) return instead;
     }
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
-    if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
+    if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
-    if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
@@ -15756,39 +15525,21 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Why stdout did not take all of it, or NULL. A write that failed on the way took its reason with it: one byte more is
-// refused for the same, unless there is room again.
-static const char* kbi_stdout_refused(void) {
-    if (fflush(stdout)) return strerror(errno);
-    if (!ferror(stdout)) return NULL;
-    clearerr(stdout);
-    return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
-}
-
-__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
+// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
+// one byte more is refused for the same, unless there is room again.
+int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    const char* why = kbi_stdout_refused();
-    if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
-        kbi_error("writing to stdout failed: %s", why);
-        code = KBI_EXIT_FAILED;
+    bool refused = fflush(stdout) != 0;
+    const char* why = refused ? strerror(errno) : "a part of it was refused";
+    if (!refused && ferror(stdout)) {
+        refused = true;
+        clearerr(stdout);
+        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    return code;
-}
-
-// On a stack that is too small for the function's own variables nothing could be said.
-int kb_main(int argc, char** argv) {
-    const int least = 128; // KiB
-    struct rlimit stack;
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
-        return kbi_main_here(argc, argv);
-    char text[120];
-    int n = snprintf(text, sizeof text,
-                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
-                     (int)(stack.rlim_cur >> 10), least);
-    kbi_write_all(2, text, (size_t)n);
-    return KBI_EXIT_USAGE;
+    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }

@@ -286,7 +286,7 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
-// how wide a contest's intervals are: 95 % for all rivals at once, so each one's is wider the more there are
+// width of a comparison's intervals: 95 % for all implementations together, so each is wider the more there are
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };
     kbi_member* all = (kbi_member*)calloc(RIVALS + 1, sizeof(kbi_member));
@@ -485,7 +485,7 @@ static void test_received(void) {
     got.m.n = -1, CHECK(!kbi_measured_receive(&got.m, sizeof got));
 }
 
-// --- contests: order, room, the arrays of rounds ---
+// --- comparisons: order, room, the arrays of rounds ---
 
 // Over a cycle everybody stands at every place equally often, and behind everybody else.
 static void test_order(void) {
