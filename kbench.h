@@ -1565,7 +1565,8 @@ static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
         fprintf(stderr,
-                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n", bytes);
+                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n",
+                bytes);
         _exit(1);
     }
     return q;
@@ -2220,7 +2221,8 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) { // into a regular file, or a pipe to a process of our own
+static bool kbi_write_all(int file, const char* s,
+                          size_t n) { // into a regular file, or a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
@@ -3920,9 +3922,9 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations a
-// second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers costs
-// power, and so clock: `of` is what random ones reach, `most` what zeros do, which true times of any data stay below.
+// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations
+// a second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers
+// costs power, and so clock: `of` is what random ones reach, `most` what zeros do, above all true times of any data.
 typedef struct kbi_roofs {
     double of[KBI_ROOFS], most[KBI_ROOFS];
     double took[KBI_ROOFS]; // seconds
@@ -4023,8 +4025,8 @@ typedef struct kbi_machine {
     int32_t boost;                // whether that may rise above its nominal rate; -1: not known
 } kbi_machine;
 
-// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of 256
-// and of 1024 threads each.
+// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
+// 256 and of 1024 threads each.
 typedef struct kbi_truth {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
 } kbi_truth;
@@ -6159,8 +6161,8 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin answers how often the block is to run before end; end adds samples with kbi_add_sample,
-// perhaps several at once, and perhaps only at the end of several launches.
+// How a block is timed. begin answers how often the block is to run before end; end adds samples with
+// kbi_add_sample, perhaps several at once, and perhaps only at the end of several launches.
 typedef struct kbi_timer {
     const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
@@ -6227,10 +6229,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     struct kbi_block* next;
 } kbi_block;
 
-// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a small
-// kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is saved, and
-// restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed distances. What each
-// of these holds is its own (it may point into itself, and each run changes it), so all are saved.
+// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a
+// small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
+// saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
+// distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
 typedef struct kbi_stage {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6398,7 +6400,7 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
 static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
@@ -6420,8 +6422,8 @@ static void kbi_sense(kbi_run* run) {
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
-// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
-// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the
+// block ends, but not if break left it. host: only a block of host work may not call it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -6498,8 +6500,8 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
-// its events read grows by up to 0.6 us with them.
+// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
+// what its events read grows by up to 0.6 us with them.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 enum { KBI_EMPTY_KERNELS = 14 };
 
@@ -6582,7 +6584,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there from version 18 of CUPTI on.
+// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there since version 18 of CUPTI.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6611,12 +6613,6 @@ typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, Activit
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
-
-typedef struct kbi_activity_call { // CUpti_ActivityAPI
-    uint32_t kind, id;
-    uint64_t start, end;
-    uint32_t process, thread, correlation, result;
-} kbi_activity_call;
 
 enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
 enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
@@ -6705,16 +6701,6 @@ static struct kbi_lab {
     kbi_calibration calibration;
 #endif
 } kbi_lab;
-
-// A text of what is being looked into, by a key of its own: where it lies.
-KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_lab.insight;
-    kbi_mapped* slot = kbi_map_find(&in->names, key);
-    if (slot->key) return (int32_t)slot->at;
-    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
-    kbi_put(&in->texts, text, strlen(text) + 1);
-    return (int32_t)slot->at;
-}
 
 // Of two of one name the first counts.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
@@ -6823,7 +6809,7 @@ static kbi_leftovers kbi_leftovers_now(void) {
     return now;
 }
 
-// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+// Puts back what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_before_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
@@ -6857,8 +6843,8 @@ static const char* kbi_left_behind(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. It sorts them.
+// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples
+// of it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: all are equal. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6896,38 +6882,28 @@ static void kbi_serialise(void) {
 #endif
 }
 
-static double kbi_measure_wall_bias(void) {
-    double ns[101], scratch[101];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t a = kbi_now();
-        ns[i] = (double)(kbi_now() - a);
-    }
-    double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
-    return KBI_MAX(bias, 1e-3); // above 0: it is known
-}
-
-// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
-// before and after (kbi_wall_lost).
-static double kbi_measure_pass_bias(void) {
+// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
+// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
+// the thread's time before and after (kbi_wall_lost).
+static double kbi_measure_wall_bias(bool single) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_lab.turn = kbi_turn_now();
             int64_t began = kbi_now();
             kbi_serialise();
             sum += kbi_now() - began;
-            kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
 
-// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
-// compiler knew: then the compiler may have removed the block, or done its work in advance.
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
+// the compiler knew: then the compiler may have removed the block, or done its work in advance.
 static int32_t kbi_keeps(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6954,22 +6930,22 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias(false);
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
     if (kbi_lab.wall_step > 20000)
         kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock stood
-// still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a Ctrl-Z in it.
-// From 10 ms on a share of others is in every sample; and where they are in more than a third of the shorter ones, that
-// is what the machine, or the block's own threads, are like: then all samples count. All cases of a comparison together
-// decide that.
+// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock
+// stood still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a
+// Ctrl-Z in it. From 10 ms on a share of others is in every sample; and where they are in more than a third of the
+// shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
+// comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     if (run->call.unit != KBI_SAMPLE || kbi_lab.coarse || (run->backend->gpu && !run->work.host)) return false;
     const kbi_turn now = kbi_turn_now();
@@ -7139,8 +7115,7 @@ static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)2
 // Plain host memory needs no GPU.
 static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
-// --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
-// have theirs in different places
+// --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
 
 // Random bits, the same for a number and a seed; 0 for number 0, where nothing is moved.
 static uint64_t kbi_placement(const kbi_recipe* r) {
@@ -7150,9 +7125,9 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// By how many bytes memory is moved. On a GPU, a stage, by a multiple of 512 within a page of 2 MiB; blocks of their
-// own are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the host within
-// 16 pages of 4 KiB, so that offset and colour change: by a multiple of 256, which is what kb_alloc promises.
+// By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
+// other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
+// host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
 static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     if (b->gpu) return stage ? placement % (KBI_STAGE_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -7163,9 +7138,9 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
-// --- what the block's outputs held before: put back for the last run, so that only that can have written them
+// --- outputs: restored for the last run, so that only that run can have written them
 
-// Whether a block holds what was kept of it, as far as 16 looks can tell.
+// Whether a block equals its saved copy, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
@@ -7198,8 +7173,8 @@ static void kbi_hold_block(kbi_run* run, kbi_block* block) {
     b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
 }
 
-// The first call tells which blocks are read after the loop; kb_open has no such call, and keeps all if they are small.
-// What still is as the call before left it is an output.
+// Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
+// all blocks if they are small. A block that is still as the call before left it is an output.
 static void kbi_hold(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -7215,7 +7190,7 @@ static void kbi_hold(kbi_run* run) {
     }
 }
 
-// Whether there is anything to prove; then the outputs are as they were.
+// Restores the outputs; false: none was saved.
 static bool kbi_put_back(kbi_run* run) {
     bool any = false;
     for (kbi_block* block = run->memory.blocks; block; block = block->next) {
@@ -7235,7 +7210,7 @@ static bool kbi_last_run(const kbi_run* run, bool stale) {
     return false;
 }
 
-// --- the stage: the same buffers for all implementations of a group
+// --- the stage: shared buffers, the same for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -7449,8 +7424,8 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
-// give has the size that the function says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
+// not give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -10002,15 +9977,15 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
   >>alike     measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
-// past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
+// is past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has
+// learnt of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
 static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 
-// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as long as
-// it would be at the clock of the samples. What it finds is said when the function has returned: its outputs may show
-// for certain what times only suggest.
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
+// long as it would be at the clock of the samples. What it finds is said when the function has returned: its
+// outputs may show for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
     const kbi_alike* a = &run->alike;
     const int64_t n = run->m.n;
@@ -10173,8 +10148,8 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the times
-// will be told.
+// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the
+// times will be told.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -10277,8 +10252,7 @@ static void kbi_enter_loop(kbi_run* run) {
     run->call.proved = run->call.fresh;
 }
 
-// Between units, some times a second, whatever timed them and whoever wants to know: a clock that fell and came back
-// shows at neither end.
+// Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
 static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->shown <= 100000000) return;
@@ -10355,8 +10329,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Launches in a row, each timed alone. On a GPU the samples of what takes long are such, if nobody else had a turn in
-// between; on a CPU they are not, since whoever shares it has his turns, too.
+// Launches in a row, each timed alone. On a GPU the samples of a long case are such, if no other case ran in
+// between; on a CPU they are not, since other processes run there, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     bool begins = !run->place.settled, possible = !timer->steady && !timer->alone && !kbi_only_checked(run);
@@ -10531,8 +10505,8 @@ bool kbi_sample(kb_state* kb) {
     return run->call.ready != KBI_NO_UNIT;
 }
 
-// The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine. What it
-// is left for may be a call that capture refused, and a library that throws then.
+// A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
+// reason may be a call that capture rejected, so that a library threw.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -10550,7 +10524,7 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
+// Each call begins in the folder where the program was started, with rounding as the first one found it.
 static void kbi_call_clear(void) {
     if (!kbi_before.known) {
         kbi_before.known = true;
@@ -10573,7 +10547,7 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
+// Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->of->entry;
     const volatile pid_t here = getpid();
@@ -10618,9 +10592,9 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
-// far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
-// nothing of the data.
+// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else,
+// as far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes
+// say nothing of the data.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], seen[64];
     bool any = false;
@@ -10727,9 +10701,9 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
-// What knows its result by the address of its inputs, or leaves an output alone that is there, is wrong now. Nothing
-// else is learnt: amounts may depend on the inputs, and those that were timed were others.
+// --fresh: one more run and check with inputs from another seed, in the memory where the call before left its
+// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
+// wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keeps) return;
     const kbi_work work = run->work;
@@ -10750,8 +10724,8 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
-// if it goes missing a second time: the first call may have loaded code.
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a
+// leak if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -10773,7 +10747,7 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-// A call of its own for those who look into the block, and time nothing: to be freed.
+// A call in which instruments look into the block, and nothing is timed. The result is to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
@@ -10870,24 +10844,20 @@ void kb_queries(kb_state* kb, double items) {
 
 void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_measured* m = &kb->run->m;
-    kbi_counter* c = m->counters;
+    kbi_counter *c = m->counters, *end = c + m->n_counters;
     size_t n = name ? strlen(name) : 0;
-    const char* wrong = NULL;
     kbi_note_call(kb, "kb_count", true);
-    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
-    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
-    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
-        wrong = "a unit has at most 31 characters and no blanks";
-    else if (!kbi_finite(value))
-        wrong = "that is no finite number";
-    else if (c == m->counters + KBI_COUNTERS)
-        wrong = "a case has 16 at most";
-    if (wrong) {
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+    while (n && c < end && strcmp(c->name, name) != 0) c++;
+    bool named = n && n < sizeof c->name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+    bool united = !unit || (strlen(unit) < sizeof c->unit && !unit[strcspn(unit, " \t\r\n\"\\")]);
+    if (!named || !united || !kbi_finite(value) || c == m->counters + KBI_COUNTERS) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE,
+                 "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
+                 "blanks; a value is finite, and a case has 16 at most",
+                 name ? name : "");
         return;
     }
-    m->n_counters += c == m->counters + m->n_counters;
+    m->n_counters += c == end;
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
     c->value = value;
@@ -11029,47 +10999,48 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its function suspended
+typedef struct kbi_member { // a case of the comparison group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
-    struct kbi_arm* replicas; // --rotate
+    struct kbi_member* replicas; // --rotate
     int n_replicas;
     bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
-} kbi_arm;
+} kbi_member;
 
-typedef struct kbi_contest {
-    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
-    int n, slots;             // without the control; with it, if there is one
+typedef struct kbi_comparison {
+    kbi_member*
+        members[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;           // without the control; with it, if there is one
     int rounds;
     int settling; // runs of the block at the begin of a slot that are no samples
     bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
-} kbi_contest;
+} kbi_comparison;
 
-static void kbi_arm_main(void* p) {
-    kbi_arm* a = (kbi_arm*)p;
+static void kbi_member_main(void* p) {
+    kbi_member* a = (kbi_member*)p;
     kbi_measure_call(&a->run);
     a->over = !a->run.place.resting;
 }
 
-// Lets an arm go on until it rests again or is over.
-static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
+// Lets a case go on until it rests again or is over.
+static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
     kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
     kbi_lab.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
-        kbi_arm_main(a);
+        kbi_member_main(a);
 }
 
 // The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
-static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
     kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
@@ -11079,17 +11050,17 @@ static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
     a->index = first->index;
 }
 
-// --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
+// --rotate: how many copies of data of so many bytes exceed L2 twice; 0: there is no data.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
-static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
     int64_t n = kbi_copies_of(&a->run, first->device);
-    // on a stage they are in what was allocated
+    // in shared buffers their room is allocated already
     int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2)
@@ -11099,11 +11070,11 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
                  "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
-    a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
+    a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
-        kbi_arm_again(copy, a);
+        kbi_member_again(copy, a);
         if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
             first->strayed = true;
         } else if (first->stage) {
@@ -11113,7 +11084,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->run.place.order = KBI_HOLD;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
         if (copy->over)
             kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
         else
@@ -11124,13 +11095,13 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
 }
 
 // --rotate and mode graph: captures the block many times in a row, that of the copies in turn.
-static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
     int each = a->n_replicas + 1;
     int64_t n = kbi_failed(&a->run) ? 0 : a->run.backend->capture.repeats(&a->run, each);
     for (int which = 0; which < 2 && n; which++) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
-            kbi_arm* next = i % each ? &a->replicas[i % each - 1] : a;
+            kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.place.order = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
@@ -11138,26 +11109,26 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+// Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
+static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     kbi_place* place = &a->run.place;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
     place->in_turn = c->n > 1 || many;
     place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
     place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
     else
         kbi_go_on(c, a);
     if (!many || a->over) return;
-    kbi_arm_replicate(c, a);
-    kbi_arm_capture(c, a);
+    kbi_member_replicate(c, a);
+    kbi_member_capture(c, a);
     place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
     kbi_go_on(c, a);
 }
 
-static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     a->run.place.order = KBI_FINISH;
     if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
@@ -11172,8 +11143,8 @@ static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
-static double kbi_slot(kbi_contest* c, kbi_arm* a) {
+// A slot of a case: a few samples, as many for every case. Gives the trimmed mean in ns, NaN when the case is over.
+static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
@@ -11189,9 +11160,9 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
-// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams 1949: designs that
-// are balanced for residual effects). Who is who, and the order of the rounds, are drawn anew each time.
+// Order of the slots. Over n rounds (2 n if n is odd) each case stands at every place, and follows each other case
+// equally often, so that drift and what a predecessor leaves behind affect all equally (Williams 1949: designs that
+// are balanced for residual effects). The numbering of cases and the order of rounds are drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -11204,12 +11175,12 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 }
 
 // The widest half-width among the intervals of the log ratios to the baseline.
-static double kbi_contest_width(const kbi_contest* c) {
+static double kbi_comparison_width(const kbi_comparison* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
-    const kbi_arm* base = c->arms[0];
+    const kbi_member* base = c->members[0];
     for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
+        const kbi_member* a = c->members[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -11218,28 +11189,28 @@ static double kbi_contest_width(const kbi_contest* c) {
     return widest;
 }
 
-static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
+static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
     bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
-        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+        c->members[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
+        if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
-    if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
+    if (r->samples || kbi_only_checked(&c->members[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
-    if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    if (time >= r->max_time && (kbi_comparison_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_comparison_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-static void kbi_contest_rounds(kbi_contest* c) {
+static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = false, enough = false;
     c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
     for (int i = 0; i < c->n; i++) {
-        const kbi_run* run = &c->arms[i]->run;
+        const kbi_run* run = &c->members[i]->run;
         if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
         if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
     }
@@ -11247,76 +11218,77 @@ static void kbi_contest_rounds(kbi_contest* c) {
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
-            kbi_arm* a = c->arms[order[k]];
+            kbi_member* a = c->members[order[k]];
             a->ns[c->rounds] = kbi_slot(c, a);
             lost = kbi_lost(&a->run);
         }
         if (lost) break;
         c->rounds++;
         live = 0;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+        for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
-        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
+        if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
     for (int i = 0; i < c->n; i++) {
-        kbi_run* run = &c->arms[i]->run;
-        if (c->arms[i]->over) continue;
+        kbi_run* run = &c->members[i]->run;
+        if (c->members[i]->over) continue;
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
 }
 
-static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
+static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
-    // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
+    if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
+    // a case without KB_ALLOC has no data there, and nobody knows where its data lies
     run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
-    run->m.contest = c->arms[0]->index;
+    run->m.contest = c->members[0]->index;
 }
 
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
-// others stay where they are, since the process ends.
-static bool kbi_contest_run(kbi_contest* c) {
+// Measures cases that passed their check: starts each, runs the rounds, ends each. false: the device is lost; the
+// other cases stay suspended, since the process ends.
+static bool kbi_comparison_run(kbi_comparison* c) {
     bool good = true;
     for (int i = 0; i < c->slots && good; i++) {
-        kbi_arm_start(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_start(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
-    if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    if (good && c->n > 1) kbi_comparison_rounds(c);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->members[i]->run);
     for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
-        kbi_arm_end(c, c->arms[i]);
-        kbi_arm_keep_rounds(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_end(c, c->members[i]);
+        kbi_member_keep_rounds(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
     return good;
 }
 
-static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
+static void kbi_member_result(kbi_member* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
     kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
-static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    const kbi_backend* b = arms[0]->run.backend;
+// Measures cases in interleaved rounds if their memory allows it, otherwise one after another. false: the device is
+// lost.
+static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
+    const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
     size_t largest = 0;
-    for (int i = 0; i < n; i++) { // after its first call a case is known to need places for so many copies
-        kbi_run* run = &arms[i]->run;
+    for (int i = 0; i < n; i++) { // how many copies a case needs is known after its first call
+        kbi_run* run = &members[i]->run;
         bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
         int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
         largest = KBI_MAX(largest, run->memory.most);
     }
     for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
-        const kbi_run* run = &arms[i % n]->run;
+        const kbi_run* run = &members[i % n]->run;
         int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
         device += run->memory.read_bytes;
@@ -11326,48 +11298,49 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     device += stage_bytes;
     if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
-    // not where a tool wants every block to be an allocation of its own, nor where swapping takes longer than measuring
-    bool wanted = KBI_STAGES && !arms[0]->run.machine->tool[0] && stage_bytes > 0 &&
+    bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
+    // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
+    // measuring
+    bool wanted = KBI_STAGES && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
-    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
+    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
-        kbi_contest c;
+        kbi_comparison c;
         kbi_stage stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
         c.sink = sink;
         c.recipe = recipe;
         c.n = c.slots = together ? n : 1;
-        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
+        memcpy(c.members, members + i, sizeof *members * (size_t)c.n);
         if (c.n > 1) {
-            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-            kbi_arm_again(control, arms[0]);
-            control->run.work = arms[0]->run.work;
-            control->run.memory.most = arms[0]->run.memory.most;
-            control->run.memory.copies = arms[0]->run.memory.copies;
+            kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+            kbi_member_again(control, members[0]);
+            control->run.work = members[0]->run.work;
+            control->run.memory.most = members[0]->run.memory.most;
+            control->run.memory.copies = members[0]->run.memory.copies;
         }
-        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
         c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
-        good = kbi_contest_run(&c);
+        good = kbi_comparison_run(&c);
         if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
-            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
-        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
+            if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
     }
     return good;
 }
 
-// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
-// false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found
+// right. false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
+    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)(n + 1));
     int count = 0;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         if (!wanted[i]) continue;
-        kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+        kbi_member* a = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
@@ -11384,17 +11357,17 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         }
         kbi_check_call(&a->run);
         if (a->run.m.status == KB_OK) {
-            arms[count++] = a;
+            members[count++] = a;
             continue;
         }
         good = !kbi_lost(&a->run);
-        kbi_arm_result(a, sink);
+        kbi_member_result(a, sink);
         KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += KBI_ARMS)
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
-    for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
-    KBENCH_FREE(arms);
+    for (int i = 0; i < count && good; i += KBI_MEMBERS)
+        good = kbi_comparison_all(members + i, KBI_MIN(count - i, (int)KBI_MEMBERS), recipe, sink);
+    for (int i = 0; i < count && good; i++) KBENCH_FREE(members[i]);
+    KBENCH_FREE(members);
     return good;
 }
 
@@ -13821,8 +13794,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         if (i->fill && i->option && !i->value)
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
-        if (good && i->fill && i->value)
-            good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
+        if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -14234,7 +14206,8 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
-    if (m.status != KB_SKIPPED) kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
+    if (m.status != KB_SKIPPED)
+        kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (!s->group.inside) {
@@ -15072,7 +15045,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
+    kbi_env_line("reading it costs", kbi_measure_wall_bias(false), "ns");
     kbi_env_roofs(&m->core, ", one core");
     KBENCH_FREE(s->session.command);
     if (!m->gpu_present) return KBI_EXIT_FINE;

@@ -72,7 +72,7 @@ check_err "a case whose name is like it" 'no case with a time matches'
 # --- invalid counters
 run "$prog" $some --op wrong
 check_rc "wrong ones" 1
-for words in "kb_count of '': a name has" "kb_count of 'Hits': a name has" "kb_count of 'a1234567.*: a name has" "kb_count of 'hits': a unit has" "no finite number"; do
+for words in "kb_count of '': a name has" "kb_count of 'Hits': a name has" "kb_count of 'a1234567.*: a name has" "kb_count of 'hits': a name has"; do
     tr '\n' ' ' < "$out" | tr -s ' ' > "$tmp/said"
     if grep -q -e "$words" "$tmp/said"; then pass; else fail "no '$words': $(said)"; fi
 done
