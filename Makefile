@@ -1,7 +1,7 @@
-# kbench: benchmarks of GPU kernels. `make` alone prints what it can do.
-# Needs make and a C compiler; uses nvcc where there is one. Every recipe prints the command it runs.
+# kbench: benchmarks of GPU kernels. `make` prints the targets.
+# Requires make and a C compiler; uses nvcc if it is found. Every recipe prints its command.
 
-# nvcc: NVCC=... on the command line (NVCC= means none), else the PATH, CUDA_HOME, /usr/local/cuda
+# nvcc: from NVCC=... on the command line (NVCC= means none), otherwise from the PATH, CUDA_HOME or /usr/local/cuda
 ifeq ($(origin NVCC), undefined)
 NVCC := $(firstword $(shell command -v nvcc 2> /dev/null) \
           $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(wildcard /usr/local/cuda/bin/nvcc))
@@ -14,12 +14,13 @@ $(error NVCC=$(NVCC) cannot be run; NVCC= builds everything with $(CC))
 endif
 endif
 
-# compute capability of the GPUs here as nvidia-smi prints it (9.0), nothing without one; not asked in CI
+# compute capabilities of this machine's GPUs as nvidia-smi prints them (9.0); empty without a GPU and in CI
 GPU = $(eval GPU := $(if $(CI),,$(sort $(shell \
         nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null | grep -xE '[0-9]+\.[0-9]+'))))$(GPU)
 
-# ARCH: words such as sm_90a (code for that GPU), compute_80 (PTX, for it and later ones), or options of nvcc's.
-# Default: the GPU here, with the instructions only it has where nvcc knows them; else sm_80, sm_90 and PTX.
+# ARCH: sm_90a (code for that GPU), compute_80 (PTX for that and later GPUs), or options of nvcc; several are possible.
+# Default: this machine's GPU, with its architecture-specific instructions (suffix a) if nvcc supports them. Without a
+# GPU: sm_80, sm_90 and PTX.
 known = $(eval known := $(shell $(NVCC) --list-gpu-code 2> /dev/null))$(known)
 newest = $(eval newest := $(lastword $(shell $(NVCC) --list-gpu-arch 2> /dev/null | sort -t_ -k2n)))$(newest)
 with_features = $(if $(filter 7 8,$(word 1,$(subst ., ,$(1)))),,a)
@@ -30,31 +31,31 @@ arch_flag = $(if $(filter sm_%,$(1)),-gencode=arch=compute_$(1:sm_%=%)$(comma)co
 comma := ,
 ARCHFLAGS = $(foreach a,$(ARCH),$(call arch_flag,$(a)))
 
-# the vendor's rows are built where its header is; the library itself is looked for at run time
+# cuBLAS kernels are built if cuBLAS's header is found; the library is loaded at run time
 CUDA_INCLUDE := $(NVCC_BIN)../include
 CUBLAS = $(if $(NVCC_BIN),$(if $(wildcard $(CUDA_INCLUDE)/cublas_v2.h $(NVCC_BIN)../targets/*/include/cublas_v2.h),-DKBK_CUBLAS))
 
 BUILD := build
 CFLAGS ?= -O2
-# -O is the host's: kernels are optimised fully in any case, and what launches them compiles in half the time. A profiler
-# that is to show lines wants -lineinfo, too, which takes a twentieth of the time
+# -O applies to host code: kernels are always optimised fully, and host code compiles in half the time. For source lines
+# in a profiler, add -lineinfo, which takes 5 % more compile time.
 NVCCFLAGS ?= -O1
 LIBS := -lm -ldl -lpthread
 HEADERS := $(wildcard kbench.h kbench_kernels.cuh examples/addons/*.h)
-# one file's kernels on all cores, where nvcc can (12.3 and later)
+# compiles the kernels of a file on all cores, if nvcc supports it (12.3 and later)
 SPLIT = $(eval SPLIT := $(if $(shell $(NVCC) --help 2> /dev/null | grep -e '--split-compile '),-split-compile=0))$(SPLIT)
 compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(SPLIT) $(CUBLAS) -I.
 compile_c = $(CC) $(CFLAGS) -I.
-# the suite runs on the GPU where there is one (or where ARCH asks for one), on the C oracles elsewhere
+# the suite is built with nvcc if there is a GPU or ARCH is given; otherwise with cc, and runs the oracles on the CPU
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
-# element types of the suite: kernels take their time to compile in each. f16 is left out there unless ARGS ask for it
+# element types of the suite. Each adds compile time, so on a GPU f16 is left out unless ARGS name it.
 TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
 empty :=
 space := $(empty) $(empty)
-# nvcc takes \, in the value of -D for a comma; with a plain one it would define several macros
+# nvcc needs \, for a comma in the value of -D; it splits at a plain comma and defines several macros
 suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(if \
                 $(filter 3,$(words $(sort $(TYPES)))),,-DKBK_TYPES=$(subst $(space),$(if $(use_cuda),\\)$(comma),$(sort $(TYPES))))
-# its two parts at once (with groups of operations left out it may have but one)
+# compiles the suite's two parts in parallel; a suite with only some groups of operations is compiled as one part
 suite_part = $(compile_cuda) $(suite_types) -DSUITE_PART=$(1) -c examples/suite.cu -o $(BUILD)/suite.$(1).o
 suite_parts = { $(call suite_part,2) & $(call suite_part,1) && wait $$! && $(compile_cuda) $(BUILD)/suite.1.o $(BUILD)/suite.2.o -o $(BUILD)/suite; }
 suite_cuda = $(if $(findstring -DKBK_,$(NVCCFLAGS)),$(compile_cuda) $(suite_types) examples/suite.cu -o $(BUILD)/suite,$(suite_parts))
@@ -66,27 +67,28 @@ EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examp
 
 .PHONY: help run tool test test-all test-rest test-gpu smoke-gpu examples sanitize format clean FORCE
 help:
-	@echo 'make run         build the suite and run a part of it, planned for 3 minutes: results.json, report.html'
-	@echo '                 make run ARGS=--all                      everything'
-	@echo '                 make run ARGS="--fast --op layernorm"    of your choice: $(BUILD)/results.json'
-	@echo '                 make run ARGS=--list-ops                 make run ARGS=--help    only look: no records'
-	@echo '                 make run TYPES="f32 f16 bf16"            f16 kernels, too: unless ARGS name f16, they are not built'
+	@echo 'make run         build the suite and run a selection planned for 3 minutes; writes results.json and report.html'
+	@echo '                 make run ARGS=--all                      run everything'
+	@echo '                 make run ARGS="--fast --op layernorm"    run your selection; writes $(BUILD)/results.json'
+	@echo '                 make run ARGS=--list-ops                 list the operations; ARGS=--help lists the options'
+	@echo '                 make run TYPES="f32 f16 bf16"            also build the f16 kernels; by default only if ARGS name f16'
 	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
-	@echo 'make test        the tests that this machine can run, in 4 minutes on 2 cores; the others are counted as skipped'
-	@echo 'make test-all    every test, compiler, standard and architecture, with all rounds of each: hours'
-	@echo 'make test-rest   what make test-all adds to make test, with fewer rounds of writers, faults and kills'
-	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
-	@echo 'make smoke-gpu   the short gate on the GPU: in at most 150 s on an H100 a line for each part; fails without a GPU'
+	@echo 'make test        run the tests that this machine supports, in 4 minutes on 2 cores; counts the others as skipped'
+	@echo 'make test-all    run every test with every compiler, standard and architecture, and all repetitions; takes hours'
+	@echo 'make test-rest   run what make test-all adds to make test, with fewer repetitions of the stress tests'
+	@echo 'make test-gpu    run the GPU tests; fails without a GPU'
+	@echo 'make smoke-gpu   run the short GPU test, at most 150 s on an H100; prints a line per part; fails without a GPU'
 	@echo 'make examples    build the suite and the examples into $(BUILD)/'
-	@echo 'make sanitize    compute-sanitizer on the GPU tests, ASan and UBSan on the others'
-	@echo 'make format      clang-format on all sources'
+	@echo 'make sanitize    run the GPU tests under compute-sanitizer, and the host tests with ASan and UBSan'
+	@echo 'make format      run clang-format on all sources'
 	@echo 'make clean       remove $(BUILD)/, results.json and report.html'
 	@echo
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
-	@echo 'CC, CFLAGS, NVCC, NVCCFLAGS, ARCH, TYPES can be set on the command line; NVCC= builds as if there were no nvcc'
+	@echo 'Variables for the command line: CC, CFLAGS, NVCC, NVCCFLAGS, ARCH, TYPES. NVCC= builds without nvcc.'
 
-# results.json is of all operations: of the suite's own part, or of --all. ARGS of these words leave it that. With any
-# other word (a filter, --op, --fast, --hot, --device, ...) the records go to $(BUILD)/, with one that only looks nowhere.
+# results.json is for runs of all operations: the default selection or --all. With only the ARGS in WHOLE, make run writes
+# it. With other ARGS (a filter, --op, --fast, --hot, --device, ...) it writes to $(BUILD)/. With ARGS in LOOK, which only
+# print something, it writes no records.
 WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
 LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --help -h --version
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
@@ -97,8 +99,8 @@ run: $(BUILD)/suite
 	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for a run of all operations)')
 	$(BUILD)/suite $(outputs) $(ARGS)
 
-# rebuilt when its command changes: with or without nvcc, another GPU, other flags. Of wgmma products that ptxas cannot
-# follow it makes one after the other, which costs more than half their speed, and tells of it in a note that is no warning
+# The suite is rebuilt if its command changes (nvcc, GPU, flags). ptxas serialises wgmma instructions whose registers it
+# cannot analyse, which costs more than half their speed. It reports this only as a note; the recipe prints a warning.
 serialised := C75(08|1[0-5]|17|19|20)|wgmma.*serialized
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
 	@rm -f $@
@@ -117,7 +119,7 @@ $(BUILD)/kbench: examples/addons/kbench.c $(HEADERS)
 test:
 	$(run_tests)
 
-# What takes too long for every change; the tests of files, writers and kills as often as they ask for
+# For tests that take too long for every change. The variables set the repetitions of the stress tests.
 test-all:
 	WRITERS_ROUNDS=200 INJECT_CALLS=1000 RESUME_KILLS=100 TEST_TIMEOUT=7200 $(run_tests) --all
 test-rest:
@@ -140,9 +142,9 @@ $(BUILD)/examples/%: examples/%.cu $(HEADERS)
 	@mkdir -p $(@D)
 	$(compile_cuda) $< -o $@
 
-# on a GPU: the kernels, and the engine's own device work in a program of five lines
+# compute-sanitizer runs on the GPU tests of the kernels, and on a small program for the engine's own device code
 sanitizer := $(firstword $(wildcard $(NVCC_BIN)compute-sanitizer) $(shell command -v compute-sanitizer 2> /dev/null))
-# those that no script drives
+# GPU tests without a script
 SANITIZE_TESTS := $(filter-out $(patsubst %.sh,%.cu,$(wildcard tests/gpu/*.sh)),$(wildcard tests/gpu/*.cu))
 sanitize:
 	$(run_tests) --sanitize host
@@ -159,7 +161,7 @@ else
 	done
 endif
 
-# but for what is printed elsewhere as it stands, and what a script made
+# excluded: files whose text other documents quote, and generated files
 FORMAT := $(filter-out tests/compile/five_lines.cu tests/compile/plain.c tests/host/stats_expected.h, \
             $(wildcard kbench.h kbench_kernels.cuh examples/*.c examples/*.cu examples/addons/*.[ch] examples/addons/*.cu tests/*.h tests/*/*.c tests/*/*.cpp tests/*/*.cu))
 format:

@@ -41,9 +41,9 @@ CONTENTS (search for the tag)
     >>cxx          the few overloads that C++ gets
     ---            stop here if you only want the API
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
-    >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>log          foundation: warnings and errors, one line each, on stderr
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -127,9 +127,9 @@ THE RECORD
     each synced before the next group starts. All keys are always present, null where they do not apply.
     KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
     schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
-    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
-    is measured as a whole, and its old lines are removed.
+    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
+    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole, and its old lines are removed.
     All files but those of --jsonl and --history replace the old file when the new one is complete and on the
     disk. Several processes may append to one file; each locks it. If another program changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
@@ -780,8 +780,8 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the buffer's end, as it is now; kbench
-// frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the end of the buffer, as it is now.
+// kbench frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
 void* kb_host_copy(kb_state* kb, const void* p);
 
 // --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
@@ -1325,12 +1325,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 #include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
-#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1398,30 +1396,19 @@ extern int ftruncate(int file, off_t size);
 extern FILE* fdopen(int file, const char* mode);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
+extern ssize_t readlink(const char* path, char* out, size_t n);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
 #endif
-#ifdef CLOCK_MONOTONIC
-#define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
-#else
-#define KBI_CLOCK_MONOTONIC 1 // Linux
-#endif
-#ifdef CLOCK_THREAD_CPUTIME_ID
-#define KBI_CLOCK_THREAD CLOCK_THREAD_CPUTIME_ID
-#else
-#define KBI_CLOCK_THREAD 3 // likewise
-#endif
-#ifdef CLOCK_PROCESS_CPUTIME_ID
-#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
-#else
-#define KBI_CLOCK_PROCESS 2 // Linux
-#endif
-#ifdef F_DUPFD_CLOEXEC
-#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
-#else
-#define KBI_DUPFD_CLOEXEC 1030 // likewise
-#endif
+// What strict standards hide of Linux.
+enum {
+    KBI_CLOCK_MONOTONIC = 1,
+    KBI_CLOCK_PROCESS = 2,
+    KBI_CLOCK_THREAD = 3,
+    KBI_DUPFD_CLOEXEC = 1030,
+    KBI_MAP_ANONYMOUS = 0x20
+};
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
 #else
@@ -1431,11 +1418,6 @@ extern int pclose(FILE* f);
 #define KBI_NOFOLLOW O_NOFOLLOW
 #else
 #define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_ANONYMOUS
-#define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
-#else
-#define KBI_MAP_ANONYMOUS 0x20 // likewise
 #endif
 #ifdef MAP_NORESERVE
 #define KBI_MAP_NORESERVE MAP_NORESERVE
@@ -1490,6 +1472,7 @@ extern int pclose(FILE* f);
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
+static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
 static void kbi_open_standard_files(void) {
     int file = 0;
@@ -1526,140 +1509,6 @@ static bool kbi_writable(int file, int milliseconds) {
 }
 
 KBI_CODE_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>log       foundation: warnings and errors, one line each, on stderr.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_mapped { // where what has this hash, or address, was put
-    uint64_t key;           // 0: free
-    intptr_t at;
-} kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots; // at most half are taken
-    size_t n, size;
-} kbi_map;
-typedef kbi_map kbi_set; // that has nothing put anywhere
-
-// What every process keeps: who it is, and what was registered in it before main.
-static struct kbi_process {
-    const char* program; // the name that stands before each line; NULL: kbench
-    bool quiet;          // --quiet: errors only
-    const char* usual;   // of kb_default; NULL: none
-    kb_entry* entries;   // constructors of other files push here
-    int entry_count;
-    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
-    kb_output* outputs;
-    kb_instrument* instruments;
-    int instrument_count;
-    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
-    const struct kbi_backend* own_backend;
-} kbi_process;
-
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
-}
-
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
-// widths, tags.
-static bool kbi_invisible(unsigned code) {
-    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
-                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
-                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
-    for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
-    return false;
-}
-
-static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
-}
-
-// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
-static bool kbi_log_command(const char* s) {
-    size_t n = 2;
-    if (s[0] != '#' || s[1] != '#') return false;
-    while (s[n] >= 'a' && s[n] <= 'z') n++;
-    return s[n] == '[';
-}
-
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static void kbi_print_plain(FILE* f, const char* s) { // a line, from its start
-    char spelled[16];
-    for (bool starts = true; *s;) {
-        const char* piece;
-        size_t n = kbi_piece(&s, starts, &piece, spelled);
-        fwrite(piece, 1, n, f);
-        starts = kbi_starts_on(starts, *piece);
-    }
-}
-
-static void kbi_say(const char* level, const char* format, va_list list) {
-    char small[1024], *large = NULL;
-    va_list again;
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
-    if (large) vsnprintf(large, (size_t)n + 1, format, again);
-    va_end(again);
-    fflush(stdout);
-    kbi_print_plain(stderr, kbi_process.program ? kbi_process.program : "kbench");
-    fprintf(stderr, ": %s", level);
-    kbi_print_plain(stderr, large ? large : small);
-    fputs("\n", stderr);
-    fflush(stderr);
-    KBENCH_FREE(large);
-}
-
-KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
-    va_list list;
-    va_start(list, format);
-    kbi_say("error: ", format, list);
-    va_end(list);
-}
-
-KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
-    if (kbi_process.quiet) return;
-    va_list list;
-    va_start(list, format);
-    kbi_say("", format, list);
-    va_end(list);
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
@@ -1732,7 +1581,8 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
-        kbi_error("out of host memory (%zu bytes): free some, or choose fewer or smaller cases", bytes);
+        fprintf(stderr,
+                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n", bytes);
         _exit(1);
     }
     return q;
@@ -1848,6 +1698,69 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
+}
+
+static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    return code;
+}
+
+// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
+// widths, tags.
+static bool kbi_invisible(unsigned code) {
+    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
+                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
+                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+    int n = kbi_utf8((const unsigned char*)s);
+    return *s && n && kbi_invisible(kbi_code_point(s, n));
+}
+
+// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
+static bool kbi_log_command(const char* s) {
+    size_t n = 2;
+    if (s[0] != '#' || s[1] != '#') return false;
+    while (s[n] >= 'a' && s[n] <= 'z') n++;
+    return s[n] == '[';
+}
+
+// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
+// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
+// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
+// log obeys "::error::".
+static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
+    const char* p = *s;
+    int n = kbi_utf8((const unsigned char*)p);
+    unsigned code = n ? kbi_code_point(p, n) : 0;
+    *s += n ? n : 1;
+    *piece = spelled;
+    if (!n) return *piece = "\xef\xbf\xbd", 3;
+    bool command = starts && p[0] == ':' && p[1] == ':';
+    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
+    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
+    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+}
+
+static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
+    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
+}
+
 static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
     bool starts = true;
     for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
@@ -1881,13 +1794,15 @@ static void kbi_clean(kbi_text* t, const char* s) {
 
 // Prints a line, without its end in the format, as it may be shown.
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    kbi_text line = KBI_BLANK;
+    kbi_text text = KBI_BLANK, line = KBI_BLANK;
     va_list list;
     va_start(list, format);
-    kbi_vputf(&line, format, list);
+    kbi_vputf(&text, format, list);
     va_end(list);
-    kbi_print_plain(f, line.s);
-    fputs("\n", f);
+    kbi_clean(&line, text.s);
+    kbi_puts(&line, "\n");
+    fwrite(line.s, 1, line.n, f);
+    kbi_text_free(&text);
     kbi_text_free(&line);
 }
 
@@ -1972,6 +1887,16 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     return h;
 }
 
+typedef struct kbi_mapped { // where what has this hash, or address, was put
+    uint64_t key;           // 0: free
+    intptr_t at;
+} kbi_mapped;
+typedef struct kbi_map {
+    kbi_mapped* slots; // at most half are taken
+    size_t n, size;
+} kbi_map;
+typedef kbi_map kbi_set; // that has nothing put anywhere
+
 static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
@@ -2010,14 +1935,6 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
-    unsigned rest = code - 0x10000;
-    if (code > 0xffff)
-        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    else
-        kbi_putf(t, "\\u%04x", code);
-}
-
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -2038,7 +1955,8 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         else if (*p == '\t')
             kbi_puts(t, "\\t");
         else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
-            kbi_json_code(t, code);
+            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
+                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -2106,6 +2024,49 @@ static const char* kbi_show(double x, int digits, char out[40]) {
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>log       foundation: warnings and errors, one line each, on stderr.
+---------------------------------------------------------------------------------------------------------------*/
+
+// What every process keeps: who it is, and what was registered in it before main.
+static struct kbi_process {
+    const char* program; // the name that stands before each line; NULL: kbench
+    bool quiet;          // --quiet: errors only
+    const char* usual;   // of kb_default; NULL: none
+    kb_entry* entries;   // constructors of other files push here
+    int entry_count;
+    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    kb_output* outputs;
+    kb_instrument* instruments;
+    int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
+} kbi_process;
+
+static void kbi_say(const char* level, const char* format, va_list list) {
+    kbi_text text = KBI_BLANK;
+    kbi_vputf(&text, format, list);
+    fflush(stdout);
+    kbi_print_line(stderr, "%s: %s%s", kbi_process.program ? kbi_process.program : "kbench", level, text.s);
+    fflush(stderr);
+    kbi_text_free(&text);
+}
+
+KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_say("error: ", format, list);
+    va_end(list);
+}
+
+KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
+    if (kbi_process.quiet) return;
+    va_list list;
+    va_start(list, format);
+    kbi_say("", format, list);
+    va_end(list);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2231,16 +2192,25 @@ static size_t kbi_folder_length(const char* path) { // with its slash; 0: the wo
 // A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
 // working directory.
 static char* kbi_real_path(const char* path) {
+    char link[4096], *real = realpath(path, NULL), *result;
     size_t n = kbi_folder_length(path);
-    kbi_text out = KBI_BLANK, folder = KBI_BLANK;
-    kbi_put(&folder, n ? path : ".", n ? n : 1);
-    char *whole = realpath(path, NULL), *above = whole ? NULL : realpath(folder.s, NULL);
-    kbi_puts(&out, whole ? whole : above ? above : path);
-    if (above) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
-    free(whole); // the C library's own
-    free(above);
-    kbi_text_free(&folder);
-    return out.s;
+    kbi_text out = KBI_BLANK;
+    ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
+    if (k > 0) { // to where there is nothing yet
+        kbi_put(&out, path, *link == '/' ? 0 : n);
+        kbi_put(&out, link, (size_t)k);
+        result = kbi_real_path(out.s);
+    } else {
+        kbi_put(&out, n ? path : ".", n ? n : 1);
+        char* above = real ? real : realpath(out.s, NULL);
+        out.n = 0;
+        kbi_puts(&out, above ? above : path);
+        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
+        result = kbi_keep_text(out.s);
+        free(above); // the C library's own
+    }
+    kbi_text_free(&out);
+    return result;
 }
 
 static int kbi_open_folder(const char* path) { // of a file
@@ -2256,16 +2226,11 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+// A name beside a file: the beginning of its own, with this process and ending.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(&out, path, n);
-    if (strlen(path + n) <= 220)
-        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
-    else
-        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
-                 (long)getpid(), ending);
+    kbi_putf(&out, "%.*s%.220s.%ld%s", (int)n, path, path + n, (long)getpid(), ending);
     return out.s;
 }
 
@@ -2285,10 +2250,11 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a process of our own
+static bool kbi_write_all(int file, const char* s, size_t n) { // into a regular file, or a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
+        if (done == 0) errno = ENOSPC;
         if (done <= 0) return false;
         s += done;
         n -= (size_t)done;
@@ -2311,18 +2277,26 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
-// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
-static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
+// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
+    struct stat now;
     char* name = kbi_name_beside(path, ".tmp");
     unlink(name); // of a process of this number that was killed
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
         good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
     }
-    good = good && kbi_sync(file) && rename(name, path) == 0;
+    good = good && kbi_sync(file);
+    for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20); // two processes that end at once look one after the other
+    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
+    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+                now.st_mtime == old->st_mtime;
+    if (there && !same) errno = ESTALE;
+    good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
@@ -2387,35 +2361,25 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
-// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
+// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    struct stat now;
-    struct stat none;
-    int file = o->file, folder;
+    int file = o->file;
     if (file >= 0) {
         if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
         return o->file = -1, file <= 2 || close(file) == 0;
     }
-    memset(&none, 0, sizeof none);
-    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
-    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20);
-    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
-    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-                now.st_mtime == o->old.st_mtime;
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno != ESTALE) return false;
     char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
-    if (good && !gone && !same) {
+    memset(&o->old, 0, sizeof o->old);
+    bool good = kbi_replace(beside, &o->waiting, &o->old);
+    if (good)
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
                   o->path, beside);
-        good = false;
-        errno = 0; // said
-    }
-    int why = errno;
-    if (folder >= 0) close(folder);
+    if (good) errno = 0; // said
     KBENCH_FREE(beside);
-    return errno = why, good;
+    return false;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -2512,7 +2476,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     for (int k = 0; k < 2; k++)
         for (size_t at = 0; at < of[k]->n; at++) {
             uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++) h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
+            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++)
+                h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
             bool absent = kbi_set_add(&there, h);
             if (k == 1 && absent) kept = false;
         }
@@ -2554,8 +2519,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
         close(file);
         return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    bool ended = end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 &&
-                              last == '\n');
+    bool ended =
+        end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
@@ -2593,112 +2558,49 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
-// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
-// order is that of the bits in kb_build.
-enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
-static const struct {
-    const char *name, *symbol;
-    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
-} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
-                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
-                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
-                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
-                        { "-pg", "_mcount", KBI_NEEDED },
-                        { "-pg", "__fentry__", KBI_NEEDED },
-                        { "-finstrument-functions", "__cyg_profile_func_enter",
-                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
-enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
-
-// The bits of a symbol; info, section: as ELF has them.
-static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
-    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
-    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
-        const char* name = kbi_instruments[i].symbol;
-        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
-        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
-    }
-    return 0;
-}
-
-static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
-
-// The bits of all symbols in an ELF file of this machine's own class.
-static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
-    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
-    unsigned found = 0, defined = 0;
-    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
-        head->e_shoff % sizeof(void*) ||
-        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
-        return 0;
-    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
-    for (int i = 0; i < head->e_shnum; i++) {
-        const ElfW(Shdr)* s = &sections[i];
-        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
-        const ElfW(Shdr)* text = &sections[s->sh_link];
-        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
-            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
-            at[text->sh_offset + text->sh_size - 1])
-            continue;
-        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
-        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
-            if (symbols[k].st_name >= text->sh_size) continue;
-            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
-                                             symbols[k].st_shndx, libc);
-            found |= bit;
-            if (symbols[k].st_shndx) defined |= bit;
-        }
-    }
-    // clang's other runtimes bring UBSan's functions along
-    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
-    return found;
-}
-
-// Of the program and of the libraries that it has loaded when this is first asked.
-static unsigned kbi_instruments_here(void) {
-    static unsigned found;
-#ifdef KBI_NO_INSTRUMENTS
-    static bool known = true;
-#else
-    static bool known;
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
+// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
+// kb_build.
+#ifdef __cplusplus
+extern "C" {
 #endif
-    if (known) return found;
-    known = true;
-    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
-        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
-        const char* name = strrchr(path, '/');
-        struct stat about;
-        int file = kbi_open_file(path, O_RDONLY);
-        if (file < 0) continue; // the kernel's own has no file
-        if (fstat(file, &about) == 0 && about.st_size > 0) {
-            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
-            if (at != MAP_FAILED) {
-                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
-                munmap(at, (size_t)about.st_size);
-            }
-        }
-        close(file);
-    }
-    return found;
+#define KBI_WEAK __attribute__((weak))
+KBI_WEAK void __asan_init(void);
+KBI_WEAK void __hwasan_init(void);
+KBI_WEAK void __tsan_init(void);
+KBI_WEAK void __msan_init(void);
+KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
+KBI_WEAK void __lsan_init(void);
+KBI_WEAK void __gcov_init(void* info);
+KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
+extern KBI_WEAK int __llvm_profile_runtime;
+KBI_WEAK void __gmon_start__(void); // of -pg
+#ifdef __cplusplus
+}
+#endif
+
+static unsigned kbi_instruments_here(void) {
+#ifdef KBI_NO_INSTRUMENTS
+    return 0;
+#else
+    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
+                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
+    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
+           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
+           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
+           (unsigned)(__gmon_start__ != NULL) << 8;
+#endif
 }
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    static const char* const names[] = { "ASan",  "HWASan", "TSan", "MSan",
+                                         "UBSan", "LSan",   "gcov", "-fprofile-instr-generate",
+                                         "-pg" };
     size_t n = 0;
     *out = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
-        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
+        if (bits >> i & 1) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -2791,24 +2693,14 @@ typedef struct kbi_cpus {
 
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE. false: the system knows no such thing.
+// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-#ifdef SYS_sched_getaffinity
     return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
-#else
-    return false;
-#endif
 }
 
 // Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) {
-#ifdef SYS_sched_setaffinity
-    return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0;
-#else
-    return (void)c, false;
-#endif
-}
+static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
 
 // "2", "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
@@ -2831,20 +2723,18 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
 
 // The same way round; of a list that is too long the beginning.
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    kbi_text t = KBI_BLANK;
+    size_t n = 0;
+    *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
+        char one[32];
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        size_t before = t.n;
-        kbi_putf(&t, last > i ? "%s%d-%d" : "%s%d", t.n ? "," : "", i, last);
-        if (t.n + 5 <= size) continue;
-        t.n = before;
-        kbi_puts(&t, ",...");
-        break;
+        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        bool over = n + strlen(one) + 5 > size;
+        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
+        if (over) break;
     }
-    snprintf(out, size, "%s", t.n ? t.s : "");
-    kbi_text_free(&t);
     return out;
 }
 
@@ -2858,10 +2748,7 @@ static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_c
 // The one that this thread runs on now; 0 where the system does not say.
 static int kbi_cpu_now(void) {
     unsigned cpu = 0;
-#ifdef SYS_getcpu
-    if (syscall(SYS_getcpu, &cpu, NULL, NULL) != 0) cpu = 0;
-#endif
-    return (int)cpu;
+    return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
 // --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
@@ -2952,6 +2839,9 @@ KBI_SLOW_END
 // The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
 // that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
 
+// Elements of 1, 2 and 4 bytes are the low end of a word.
+KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
+
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -2964,24 +2854,20 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// IEEE 754 binary16: 5 exponent bits (bias 15), 10 fraction bits; to nearest even, NaN kept quiet
-static uint16_t kbi_f32_to_f16(float f) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-    uint32_t r, m, shift, rest, half;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x1ffu));
-    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u); // 2^16 and above
-    if (a >= 0x38800000u) {                                  // 2^-14, the least normal
-        r = a - (112u << 23);                                // bias 127 -> 15; a carry out of 65504 gives inf
-        return (uint16_t)(sign | ((r + 0xfffu + ((r >> 13) & 1u)) >> 13));
-    }
-    if (a < 0x33000000u) return (uint16_t)sign; // below 2^-25, half of the least subnormal
-    m = (a & 0x7fffffu) | 0x800000u;
-    shift = 126u - (a >> 23); // the value is m 2^(e-150), the unit of a subnormal 2^-24
-    r = m >> shift;
-    rest = m & ((1u << shift) - 1u);
-    half = 1u << (shift - 1u);
-    if (rest > half || (rest == half && (r & 1u))) r++;
-    return (uint16_t)(sign | r);
+// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
+// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
+// largest it is infinity in binary16, else the largest.
+static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
+    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
+    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
+    if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
+    if (e < least) shift += least - e;
+    if (shift > 24u) return sign; // below half of the least subnormal
+    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
+    return sign | KBI_MIN(r, most);
 }
 
 static float kbi_f16_to_f32(uint16_t h) {
@@ -2998,26 +2884,8 @@ static uint16_t kbi_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_bf16_to_f32(uint16_t h) { return kbi_bits_float((uint32_t)h << 16); }
-
-// OCP's 8-bit floats, of 3 or 2 fraction bits: e4m3 (bias 7, NaN in place of infinity and of what stands beside it) and
-// e5m2 (bias 15). To nearest even; beyond the largest, infinity too, the largest; NaN stays one.
-static uint8_t kbi_f32_to_f8(float f, uint32_t fraction) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu, e = a >> 23,
-             shift = 23u - fraction;
-    uint32_t most = fraction == 3u ? 0x7eu : 0x7bu,
-             least = fraction == 3u ? 121u : 113u; // exponent of the least normal
-    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
-    if (a > 0x7f800000u) return (uint8_t)(sign | 0x7fu);
-    if (e < least) shift += least - e;
-    if (shift > 24u) return (uint8_t)sign; // below half of the least subnormal
-    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
-    return (uint8_t)(sign | (r < most ? r : most));
-}
-
-static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
+static float kbi_e4m3_to_f32(uint8_t h) {
     uint32_t a = h & 0x7fu;
-    if (fraction == 2u) return kbi_f16_to_f32((uint16_t)(h << 8)); // the upper half of an f16
     float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
               : a < 8u   ? (float)a * 0.001953125f // 2^-9
                          : kbi_bits_float((a << 20) + (120u << 23));
@@ -3027,30 +2895,25 @@ static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
 // element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
-    const unsigned char* at = (const unsigned char*)p + i * (int64_t)size;
-    uint64_t u64 = 0;
-    uint32_t u32 = 0;
-    uint16_t u16 = 0;
-    double d = 0;
-    if (size == 8) memcpy(&u64, at, 8);
-    if (size == 4) memcpy(&u32, at, 4);
-    if (size == 2) memcpy(&u16, at, 2);
+    uint64_t bits = 0;
+    double d;
+    memcpy(&bits, (const unsigned char*)p + i * (int64_t)size, size);
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_bits_float(u32);
-    case KB_F64: memcpy(&d, &u64, 8); return d;
-    case KB_E4M3: return kbi_f8_to_f32(at[0], 3);
-    case KB_E5M2: return kbi_f8_to_f32(at[0], 2);
-    case KB_F16: return kbi_f16_to_f32(u16);
-    case KB_BF16: return kbi_bf16_to_f32(u16);
-    case KB_I8: return (signed char)at[0];
-    case KB_U8: return at[0];
-    case KB_I16: return (int16_t)u16;
-    case KB_U16: return u16;
-    case KB_I32: return (int32_t)u32;
-    case KB_U32: return u32;
-    case KB_I64: return (double)(int64_t)u64;
-    case KB_U64: return (double)u64;
+    case KB_TF32: return kbi_bits_float((uint32_t)bits);
+    case KB_F64: memcpy(&d, &bits, 8); return d;
+    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
+    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
+    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
+    case KB_I8: return (signed char)bits;
+    case KB_I16: return (int16_t)bits;
+    case KB_I32: return (int32_t)bits;
+    case KB_I64: return (double)(int64_t)bits;
+    case KB_U8:
+    case KB_U16:
+    case KB_U32:
+    case KB_U64: return (double)bits;
     default: return 0;
     }
 }
@@ -3059,8 +2922,7 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
 // the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
-    int round;
-    for (round = 0; round < 10; round++) {
+    for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
@@ -3069,10 +2931,7 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
 // 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
@@ -3093,51 +2952,43 @@ static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
 }
 
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * x + c[i];
+    return sum;
+}
+
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
 // ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
 static double kbi_minus_log(uint32_t m) {
-    double f = (double)(int32_t)m, s, q, series;
+    static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
+    double f = (double)(int32_t)m, s;
     uint64_t bits;
-    int32_t e;
     memcpy(&bits, &f, sizeof bits);
     bits += (uint64_t)(0x3ff00000 - 0x3fe6a09e) << 32; // 0x3fe6a09e: the upper half of sqrt(1/2)
-    e = (int32_t)(bits >> 52) - 1023;
+    int32_t e = (int32_t)(bits >> 52) - 1023;
     bits = (bits & 0x000fffffffffffffu) + ((uint64_t)0x3fe6a09e << 32);
     memcpy(&f, &bits, sizeof f);
     s = (f - 1.0) / (f + 1.0);
-    q = s * s;
-    series = q * (1.0 / 15) + 1.0 / 13;
-    series = series * q + 1.0 / 11;
-    series = series * q + 1.0 / 9;
-    series = series * q + 1.0 / 7;
-    series = series * q + 1.0 / 5;
-    series = series * q + 1.0 / 3;
-    series = series * q + 1.0;
-    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
+    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
 // Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
 // in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
 // 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
+    static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
+                                   -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
+    static const double cosine[] = {
+        1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0
+    }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
-    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
-    double q = x * x, s, c, swap;
-    s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
-    s = s * q + 1.0 / 362880.0;
-    s = s * q - 1.0 / 5040.0;
-    s = s * q + 1.0 / 120.0;
-    s = s * q - 1.0 / 6.0;
-    s = s * q * x + x;
-    c = q * (1.0 / 479001600.0) - 1.0 / 3628800.0; // 12! 10! 8! 6! 4! 2!
-    c = c * q + 1.0 / 40320.0;
-    c = c * q - 1.0 / 720.0;
-    c = c * q + 1.0 / 24.0;
-    c = c * q - 1.0 / 2.0;
-    c = c * q + 1.0;
+    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
+    double s = kbi_polynomial(sine, KBI_COUNT(sine), q) * q * x + x;
+    double c = kbi_polynomial(cosine, KBI_COUNT(cosine), q);
     // a quarter turn takes (c, s) to (-s, c)
-    swap = (quarter & 1u) ? s : c;
+    double swap = (quarter & 1u) ? s : c;
     s = (quarter & 1u) ? c : s;
     c = ((quarter + 1u) & 2u) ? -swap : swap;
     s = (quarter & 2u) ? -s : s;
@@ -3153,9 +3004,9 @@ static uint64_t kbi_value_bits(double v, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_float_bits((float)v);
     case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_f8((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_f8((float)v, 2);
-    case KB_F16: return kbi_f32_to_f16((float)v);
+    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
+    case KB_F16: return kbi_f32_to_small((float)v, 10);
     case KB_BF16: return kbi_f32_to_bf16((float)v);
     default: break;
     }
@@ -3167,30 +3018,22 @@ static uint64_t kbi_value_bits(double v, int dtype) {
 
 // the bits of elements 4 block .. 4 block + 3
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    int is_float = dtype <= KB_BF16 || dtype >= KB_TF32, j;
-    uint32_t ctr[4], key[2], w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
-    float z[4];
-    ctr[0] = (uint32_t)block;
-    ctr[1] = (uint32_t)(block >> 32);
-    ctr[2] = tensor;
-    ctr[3] = 0;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
+    bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
+    uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
+    uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, high[4] = { 0, 0, 0, 0 };
+    float z[4] = { 0, 0, 0, 0 };
     if (kind == KB_NORMAL || kind == KB_UNIFORM) kbi_philox(ctr, key, w);
-    if (kind == KB_NORMAL) {
-        kbi_random_normal(w[0], w[1], z);
-        kbi_random_normal(w[2], w[3], z + 2);
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(z[j], dtype);
-    } else if (kind == KB_UNIFORM && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(kbi_random_uniform(w[j]), dtype);
-    } else if (kind == KB_UNIFORM) {
-        ctr[3] = 1;
-        if (dtype == KB_I64 || dtype == KB_U64) kbi_philox(ctr, key, high);
-        for (j = 0; j < 4; j++) bits[j] = w[j] | (uint64_t)high[j] << 32;
-    } else if (kind == KB_IOTA && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits((double)(int64_t)(block * 4 + (uint64_t)j), dtype);
-    } else {
-        for (j = 0; j < 4; j++) bits[j] = kind == KB_IOTA ? block * 4 + (uint64_t)j : 0;
+    if (kind == KB_NORMAL) kbi_random_normal(w[0], w[1], z), kbi_random_normal(w[2], w[3], z + 2);
+    ctr[3] = 1;
+    if (kind == KB_UNIFORM && (dtype == KB_I64 || dtype == KB_U64)) kbi_philox(ctr, key, high);
+    for (int j = 0; j < 4; j++) {
+        uint64_t i = block * 4 + (uint64_t)j;
+        if (kind == KB_NORMAL)
+            bits[j] = kbi_value_bits(z[j], dtype);
+        else if (kind == KB_UNIFORM)
+            bits[j] = is_float ? kbi_value_bits(kbi_random_uniform(w[j]), dtype) : w[j] | (uint64_t)high[j] << 32;
+        else
+            bits[j] = is_float ? kbi_value_bits((double)(int64_t)i, dtype) : i;
     }
 }
 
@@ -3209,19 +3052,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
         int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
         kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
         i += stop - j;
-        for (; j < stop; j++, at += size) { // narrowed, then copied: right on either byte order
-            uint8_t b8 = (uint8_t)bits[j];
-            uint16_t b16 = (uint16_t)bits[j];
-            uint32_t b32 = (uint32_t)bits[j];
-            if (size == 1)
-                memcpy(at, &b8, 1);
-            else if (size == 2)
-                memcpy(at, &b16, 2);
-            else if (size == 4)
-                memcpy(at, &b32, 4);
-            else
-                memcpy(at, &bits[j], 8);
-        }
+        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
     }
 }
 
@@ -4076,7 +3907,6 @@ typedef struct kbi_recipe {
     bool looked;                 // nothing is timed: a profiler looks on
     unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
-    unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -4109,10 +3939,6 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) {
-    const kb_build* b = kbi_build_of(entry);
-    return !b->optimised || b->instruments || kbi_instruments_here();
-}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -4126,21 +3952,12 @@ typedef struct kbi_case {
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
 
-typedef enum kbi_roof {
-    KBI_ROOF_COPY,
-    KBI_ROOF_READ,
-    KBI_ROOF_WRITE,
-    KBI_ROOF_F64,
-    KBI_ROOF_F32,
-    KBI_ROOF_TF32,
-    KBI_ROOF_F16,
-    KBI_ROOF_BF16,
-    KBI_ROOF_FP8,
-    KBI_ROOF_INT8,
-    KBI_ROOFS,
-    KBI_NO_ROOF = -1,  // the device has none of those that may be meant
-    KBI_ABOVE_ALL = -2 // of those that may be meant
+// clang-format off
+typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+    KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
+    KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
+// clang-format on
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
@@ -4178,13 +3995,11 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// clang-format off
 typedef enum kbi_kept {
-    KBI_NOT_HOST,
-    KBI_KEPT_NOTHING,
-    KBI_KEPT_CONSTANTS,
-    KBI_KEPT_VALUES,
-    KBI_KEPT_BY_CALL
+    KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
 } kbi_kept;
+// clang-format on
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4355,17 +4170,17 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
-    size_t n = strlen(m->message);
-    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
-    n = strlen(m->message);
-    kbi_vfit(m->message, n, sizeof m->message, format, list);
+// Behind what a message says already.
+static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
+    size_t n = strlen(message);
+    kbi_fit(message, n, size, n ? "; " : "");
+    kbi_vfit(message, strlen(message), size, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_say_more(m, format, list);
+    kbi_vsay(m->message, sizeof m->message, format, list);
     va_end(list);
 }
 
@@ -4375,13 +4190,14 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
 
+// clang-format off
 typedef enum kbi_event_kind {
-    KBI_EVENT_RUN,
-    KBI_EVENT_CALL,
-    KBI_EVENT_KERNEL,
-    KBI_EVENT_COPY,
-    KBI_EVENT_SET
+    KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
+typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+    KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
+} kbi_limit;
+// clang-format on
 
 typedef struct kbi_event { // of a run of the block; the run itself is one
     int64_t start, end;    // ns of one clock for host and device
@@ -4392,17 +4208,8 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
-    int32_t limit;   // kbi_limit: what lets no more of them in
+    int32_t limit;   // kbi_limit
 } kbi_event;
-
-typedef enum kbi_limit {
-    KBI_NO_LIMIT,
-    KBI_BY_WARPS,
-    KBI_BY_REGISTERS,
-    KBI_BY_SHARED,
-    KBI_BY_BLOCKS,
-    KBI_BY_GRID
-} kbi_limit;
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -4828,40 +4635,39 @@ const char KBI_DEMAND[] = KBENCH_VERSION;
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
-static int kbi_order_entries(const void* a, const void* b) {
-    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
-    int file = strcmp(x->file, y->file);
-    if (file) return file;
-    return x->line != y->line ? (x->line > y->line) - (x->line < y->line)
-                              : (x->order > y->order) - (x->order < y->order);
-}
-
-typedef struct kbi_placed { // an entry at its place in the order of the source
+typedef struct kbi_placed { // an entry, and its place in the order of the source
     kb_entry* entry;
-    intptr_t place, first; // first: the place of the first entry of its operation
+    intptr_t first, place; // first: the place of the first entry of its operation
 } kbi_placed;
 
 static int kbi_order_placed(const void* a, const void* b) {
     const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
-                                : (x->place > y->place) - (x->place < y->place);
+    int file = strcmp(x->entry->file, y->entry->file);
+    return x->first != y->first   ? (x->first > y->first ? 1 : -1)
+           : x->place != y->place ? (x->place > y->place ? 1 : -1)
+           : file                 ? file
+           : x->entry->line != y->entry->line
+               ? (x->entry->line > y->entry->line ? 1 : -1)
+               : (x->entry->order > y->entry->order) - (x->entry->order < y->entry->order);
 }
 
 // The entries in order, operations together at the place of their first; to be freed.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), (int)n };
     kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
     kbi_map operations = KBI_BLANK;
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) all.of[all.n++] = e;
-    qsort(all.of, n, sizeof *all.of, kbi_order_entries);
+    int k = 0;
+    memset(placed, 0, sizeof(kbi_placed) * n);
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) placed[k++].entry = e;
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by file and line
     for (int i = 0; i < all.n; i++) {
-        uint64_t key = kbi_hash(0, all.of[i]->operation);
+        uint64_t key = kbi_hash(0, placed[i].entry->operation);
         kbi_mapped* slot = kbi_map_find(&operations, key);
         if (!slot->key) kbi_map_take(&operations, slot, key, i);
-        placed[i].entry = all.of[i], placed[i].place = i, placed[i].first = slot->at;
+        placed[i].place = i, placed[i].first = slot->at;
     }
-    qsort(placed, n, sizeof *placed, kbi_order_placed);
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by operation
     for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
     KBENCH_FREE(placed);
     KBENCH_FREE(operations.slots);
@@ -5003,77 +4809,77 @@ enum {
 #define KBI_WORD(x, id, name, argument, group, help, words, traits) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
 // clang-format off
-#define KBI_OPTIONS(x)                                                                                          \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                          \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)    \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)    \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                      \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                   \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)     \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,    \
-        KBI_ANY, KBI_SELECTS)                                                                                   \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                  \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,              \
-        kbi_take_shard, KBI_ANY, 0)                                                                             \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                               \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",     \
-        const char*, kbi_take_device, KBI_ANY, 0)                                                               \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)           \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                    \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,    \
-        100, KBI_EFFORT)                                                                                        \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)      \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)        \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,              \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                \
+#define KBI_OPTIONS(x) \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD) \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
+        KBI_ANY, KBI_SELECTS) \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
+        kbi_take_shard, KBI_ANY, 0) \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+        const char*, kbi_take_device, KBI_ANY, 0) \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
+        100, KBI_EFFORT) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT)                                                                                             \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                 \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",            \
-        KBI_LAUNCHES_LIMIT, 0)                                                                                  \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,               \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                               \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)              \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                      \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                       \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                    \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                 \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                         \
-        "events,cupti,both,wall", KBI_GPU)                                                                      \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)              \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                             \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                           \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                 \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)     \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                              \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)   \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)   \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
-        KBI_WRITES | KBI_IN_LOAD)                                                                               \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)            \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",    \
-        KBI_ALWAYS)                                                                                             \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                            \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                    \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                  \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                 \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                       \
-    KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
-        KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
+        KBI_EFFORT) \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
+        KBI_LAUNCHES_LIMIT, 0) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
+        "events,cupti,both,wall", KBI_GPU) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0) \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
+        KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
+        KBI_ALWAYS) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS) \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
+    KBI_BARE(x, version, "version", "out", "the version", 0) \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
+        KBI_INSTEAD | KBI_IN_LOAD) \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
         KBI_IN_LOAD)
 // clang-format on
 
@@ -5123,24 +4929,21 @@ static bool kbi_take_text(const kb_option* option, void* values, const char* val
     return true;
 }
 
+static bool kbi_refuse_value(const kb_option* option, const char* takes, const char* value) {
+    return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
+}
+
 // One of the option's words, "a,b,c".
 static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
-    char list[80] = "";
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
-    for (const char* p = option->words; *p; p++) { // "a, b or c"
-        size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
-    }
-    return kbi_error("--%s takes %s, not '%s'", option->name, list, value), false;
+    return kbi_refuse_value(option, option->words, value);
 }
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
-    if (list->n == KBI_LISTS)
-        return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: "
-                         "A|B)",
-                         option, KBI_LISTS),
-               false;
-    return list->of[list->n++] = s, true;
+    if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
+    return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
+                     option, KBI_LISTS),
+           false;
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -5173,32 +4976,31 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
 
 static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
     double t = kbi_parse_time(value);
-    if (t < 0)
-        return kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option->name, value), false;
-    if (t < option->low) return kbi_error("--%s takes a time above 0, not '%s'", option->name, value), false;
+    if (t < option->low || t < 0)
+        return kbi_refuse_value(option,
+                                option->low > 0 ? "a time above 0 with its unit, as in 200ms or 3s"
+                                                : "a time with its unit, as in 200ms or 3s",
+                                value);
     *(double*)kbi_option_field(option, values) = t;
     return true;
 }
 
 static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
-    if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)))
-        return true;
-    kbi_error("--%s takes a whole number from %lld to %lld, not '%s'", option->name, (long long)option->low,
-              (long long)option->high, value);
-    return false;
+    char takes[80];
+    snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
+             (long long)option->high);
+    return kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)) ||
+           kbi_refuse_value(option, takes, value);
 }
 
 // A share: "5" and "5%" are 0.05.
 static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
     char* end;
     double x = kbi_real_of(value, &end);
-    if (end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high) {
-        *(double*)kbi_option_field(option, values) = x / 100;
-        return true;
-    }
-    return kbi_error("--%s takes a percentage%s, not '%s'", option->name,
-                     option->low > 0 ? " above 0, as in 0.5" : ", as in 5", value),
-           false;
+    bool good = end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high;
+    if (good) *(double*)kbi_option_field(option, values) = x / 100;
+    return good || kbi_refuse_value(
+                       option, option->low > 0 ? "a percentage above 0, as in 0.5" : "a percentage, as in 5", value);
 }
 
 KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
@@ -5210,7 +5012,7 @@ KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters
 static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
     kbi_strings* list = (kbi_strings*)kbi_option_field(option, values);
     const char* equals = strchr(value, '=');
-    if (!equals) return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
+    if (!equals) return kbi_refuse_value(option, "NAME=LIST, as in rows=512,1024", value);
     for (int i = 0; i < list->n; i++)
         if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
             return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value), false;
@@ -5226,8 +5028,7 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
     kbi_options* o = (kbi_options*)values;
     o->warmup_time = kbi_parse_time(value);
     if (o->warmup_time >= 0 || kbi_parse_whole(value, 0, option->high, &o->warmup_count)) return true;
-    kbi_error("--warmup takes a number of samples or a time with its unit, as in 10 or 200ms, not '%s'", value);
-    return false;
+    return kbi_refuse_value(option, "a number of samples or a time with its unit, as in 10 or 200ms", value);
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
@@ -5235,14 +5036,14 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
     ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
-    return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
+    return kbi_refuse_value(option, "a number, all or cpu", value);
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
-        return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
+        return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
     if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
@@ -5266,33 +5067,22 @@ static bool kbi_take_gbench_filter(const kb_option* option, void* values, const 
     return kbi_add_string(option->name, &o->filter, value);
 }
 
-// Reads a variable that is a number from low up and leaves *value where it is not set; false after an error message.
-static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
-    const char* s = getenv(variable);
-    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
-    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
-}
-
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
-    int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
-    if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MIN", 0, &first) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MAX", 0, &last) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_STEP", 1, &step) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_COUNT", 1, &count))
-        return false;
-    if (id < 0 || last < 0)
-        return kbi_error("--shard auto is for a task of a Slurm job array (sbatch --array=1-8), and this is none; "
-                         "elsewhere --shard K/N"),
-               false;
-    o->shards = (last - first) / step + 1;
-    o->shard = (id - first) / step + 1;
-    if (id >= first && id <= last && (id - first) % step == 0 && (count < 0 || count == o->shards)) return true;
-    return kbi_error(
-               "--shard auto: the task ids of this array are no row with equal steps; sbatch --array=1-%lld has "
-               "as many, or --shard K/N says which part this is",
-               (long long)KBI_MAX(count, (int64_t)1)),
+    static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
+    int64_t x[] = { -1, 0, -1, 1, -1 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        char variable[40];
+        snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
+        const char* s = getenv(variable);
+        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
+            return kbi_error("%s is '%s', which is no number from %d up", variable, s, i > 2), false;
+    }
+    o->shards = (x[2] - x[1]) / x[3] + 1;
+    o->shard = (x[0] - x[1]) / x[3] + 1;
+    if (x[0] >= x[1] && x[0] <= x[2] && (x[0] - x[1]) % x[3] == 0 && (x[4] < 0 || x[4] == o->shards)) return true;
+    return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
+                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
            false;
 }
 
@@ -5304,25 +5094,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
-    return kbi_error("--%s takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", option->name, value), false;
-}
-
-// The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
-static bool kbi_shard_of_runner(kbi_options* o) {
-    int64_t index = -1, total = -1;
-    if (o->on[KBI_OPTION_shard]) return true;
-    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
-        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
-        return false;
-    if ((index < 0) != (total < 0))
-        return kbi_error("GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS belong together, and one of them is not set"),
-               false;
-    if (total >= 0 && index >= total)
-        return kbi_error("GTEST_SHARD_INDEX is %lld of GTEST_TOTAL_SHARDS %lld; it counts from 0", (long long)index,
-                         (long long)total),
-               false;
-    if (total > 0) o->shard = index + 1, o->shards = total;
-    return true;
+    return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
 }
 
 // --- all options: those of the kit, then those of add-ons ---
@@ -5428,52 +5200,30 @@ static void kbi_help(void) {
 
 // --- the command line ---
 
-// An error for a name that no option has: what to do instead, or the nearest name.
+// An error for a name that no option has: which header has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
-        const char *names, *file, *cure, *tool;
+        const char *names, *file, *cure;
     } addons[] = {
-        { "load,compare,race,resume", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
-        { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
-          "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
-          "benchmark_display_aggregates_only",
-          "kbench_report.h", KBI_INCLUDE, "--json FILE and then build/kbench --load FILE" },
-        { "save-baseline", "kbench_report.h",
-          KBI_INCLUDE
-          ", or write --json OLD and, later, --json NEW: build/kbench --load NEW --baseline OLD (make tool)",
-          NULL },
-        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE, NULL },
-        { "selftest", "selftest.cu", "build and run that program", NULL }
+        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
+          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+          "benchmark_repetitions,benchmark_display_aggregates_only",
+          "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
+        { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
-    for (int i = 0; i < KBI_COUNT(addons); i++) {
-        if (!*name || strchr(name, ',') || !kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s%s%s%s%s%s", name, addons[i].file, addons[i].cure,
-                  addons[i].tool ? ", or use the tool (make tool): " : "", addons[i].tool ? addons[i].tool : "",
-                  addons[i].tool ? " --" : "", addons[i].tool ? name : "", addons[i].tool ? " ..." : "");
-        return;
-    }
-    if (kbi_is(name, "part")) {
-        kbi_error("--part is no longer an option. --budget T bounds the time of a run, and all cases share it; with "
-                  "--shuffle the cases that T has no room for are of all operations");
+    for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
+        if (!kbi_lists(addons[i].names, name)) continue;
+        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[8][400];
-    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
-        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
-        for (char *p = names[i], *end; *p; p = end) {
-            end = p + strcspn(p, ",");
-            if (*end) *end++ = 0;
-            kbi_offer(&best, p);
-        }
-    }
-    if (best.distance <= 3)
-        kbi_error("unknown option %s; did you mean --%s? (--help lists all)", word, best.name);
-    else
-        kbi_error("unknown option %s (--help lists all)", word);
+    bool near = best.distance <= 3;
+    kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
+              near ? best.name : "", near ? "?" : "");
 }
 
 // The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
@@ -5508,22 +5258,20 @@ static bool kbi_names_stdout(const char* path) {
     return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
 }
 
-// An option with the values behind it. The answer is how many words it took, 0 after an error message.
+// An option with the values behind it. Gives how many words it took, 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
     if (k < 0) return 0;
     const kb_option* option = kbi_option_at(k);
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
-    // an option behind the name of a file, which somebody chooses, is no such name
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') {
-        if (words == 1 || strncmp(word[1], "--", 2) == 0)
-            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
-        if (file && word[1][0] == '-' && word[1][1])
-            return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file", option->name, word[1],
-                             option->name, word[1]),
+    if (argument && !equals && *argument != '[') { // the next word, unless that is an option or a file's odd name
+        bool none = words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]);
+        if (none)
+            return kbi_error("--%s needs %s behind it%s", option->name, argument,
+                             file ? "; a name that begins with - stands behind a =" : ""),
                    0;
         value = word[n++];
     }
@@ -5557,77 +5305,61 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 
 // The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
-    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n;
-    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
-        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
-    if (o->on[KBI_OPTION_all] && says)
-        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
-    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o, KBI_APART)) return true;
+    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
+    if (all && (!kbi_process.usual || says))
+        return kbi_error(
+                   "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
+               false;
+    if (!kbi_process.usual || all || says || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
-    if (strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
     snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = o->words; *p;) {
-        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
-        argv[argc++] = p;
-        p += strcspn(p, " ");
-        if (*p) *p++ = 0;
-    }
+    for (char* p = strtok(o->words, " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " ")) argv[argc++] = p;
+    if (argc == KBI_COUNT(argv) || strlen(kbi_process.usual) >= sizeof o->words)
+        return kbi_error("kb_default: more than %d words or %d characters", KBI_COUNT(argv) - 2,
+                         (int)sizeof o->words - 1),
+               false;
     return o->usual = kbi_options_read(o, argc, argv);
-}
-
-// Options that exclude each other; false after an error message.
-static bool kbi_options_exclusive(const kbi_options* o) {
-    static const struct {
-        int ids[3]; // -1: none
-        const char* why;
-    } rows[] = { { { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate }, "" },
-                 { { KBI_OPTION_fast, KBI_OPTION_thorough, -1 }, "" },
-                 { { KBI_OPTION_iters, KBI_OPTION_rounds, -1 }, ": both say how many samples there are" },
-                 { { KBI_OPTION_quiet, KBI_OPTION_verbose, -1 }, "" },
-                 { { KBI_OPTION_color, KBI_OPTION_no_color, -1 }, "" },
-                 { { KBI_OPTION_all, KBI_OPTION_budget, -1 }, "" },
-                 { { KBI_OPTION_fresh, KBI_OPTION_no_verify, -1 }, ": other inputs are there to be checked" },
-                 { { KBI_OPTION_launches, KBI_OPTION_rotate, -1 },
-                   ": a graph holds every copy of the data equally often" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        for (int j = 0, first = -1; j < 3; j++) {
-            int id = rows[i].ids[j];
-            if (id < 0 || !o->on[id]) continue;
-            if (first >= 0)
-                return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[first].name,
-                                 kbi_options_table[id].name, rows[i].why),
-                       false;
-            first = id;
-        }
-    int k = 0;
-    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &k), *other = idle ? kbi_option_next(o, KBI_IDLE, &k) : NULL;
-    if (!other) return true;
-    kbi_error("--%s and --%s exclude each other: one at a time; leave one out", idle->name, other->name);
-    return false;
 }
 
 // Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
-    if (!kbi_options_exclusive(o)) return false;
-    int mode = o->on[KBI_OPTION_cold]     ? KBI_OPTION_cold
-               : o->on[KBI_OPTION_hot]    ? KBI_OPTION_hot
-               : o->on[KBI_OPTION_rotate] ? KBI_OPTION_rotate
-                                          : -1;
-    if (mode >= 0 && kbi_same_name(o->timer, "wall"))
-        return kbi_error("--timer wall is the host's clock around each run: without --%s",
-                         kbi_options_table[mode].name),
+    static const struct {
+        int a;
+        const char* value; // of a; NULL: any
+        int b;
+        const char* why;
+    } rows[] = { { KBI_OPTION_cold, NULL, KBI_OPTION_hot, "" },
+                 { KBI_OPTION_cold, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_hot, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_fast, NULL, KBI_OPTION_thorough, "" },
+                 { KBI_OPTION_iters, NULL, KBI_OPTION_rounds, ": both say how many samples there are" },
+                 { KBI_OPTION_quiet, NULL, KBI_OPTION_verbose, "" },
+                 { KBI_OPTION_color, NULL, KBI_OPTION_no_color, "" },
+                 { KBI_OPTION_all, NULL, KBI_OPTION_budget, "" },
+                 { KBI_OPTION_fresh, NULL, KBI_OPTION_no_verify, ": other inputs are there to be checked" },
+                 { KBI_OPTION_launches, NULL, KBI_OPTION_rotate,
+                   ": a graph holds every copy of the data equally often" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_cold, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_hot, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_rotate, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "cupti", KBI_OPTION_launches, ": it records every launch by itself" },
+                 { KBI_OPTION_timer, "both", KBI_OPTION_rotate, ": CUPTI records every other group of launches" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        const char* value = rows[i].value;
+        if (!o->on[rows[i].a] || !o->on[rows[i].b] || (value && !kbi_same_name(o->timer, value))) continue;
+        return kbi_error("--%s%s%s and --%s exclude each other%s; leave one out", kbi_options_table[rows[i].a].name,
+                         value ? " " : "", value ? value : "", kbi_options_table[rows[i].b].name, rows[i].why),
                false;
-    if (o->launches && kbi_same_name(o->timer, "cupti"))
-        return kbi_error("--timer cupti records every launch by itself: without --launches"), false;
-    if (o->on[KBI_OPTION_rotate] && kbi_same_name(o->timer, "both"))
-        return kbi_error("--timer both lets CUPTI record every other group of launches: without --rotate"), false;
+    }
+    int second = 0;
+    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &second), *option;
+    option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
+    if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
         if (set->agree && !set->agree()) return false;
-    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
             return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
@@ -5663,7 +5395,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->start) set->start();
     }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -5684,7 +5416,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 typedef struct kbi_dimension { // an axis with the values that are to be run
     const char* name;
     kb_axis_type type;
-    const kb_param* values;
+    kb_param* values;
     int n;
     const char* wrong; // which rule the list breaks, for people; NULL: none
 } kbi_dimension;
@@ -5699,115 +5431,82 @@ typedef struct kbi_listed { // a list of values being read
     char wrong[120]; // why it is no list; "": it is one so far
 } kbi_listed;
 
-// Decimal places of a number as it is written, "0.25": 2, "1e-3": 3; -1 for one that is no decimal number.
-static int kbi_decimals(const char* s, const char* end) {
-    const char *point = (const char*)memchr(s, '.', (size_t)(end - s)), *e = s;
-    while (e < end && *e != 'e' && *e != 'E') e++;
-    if (s + strspn(s, "+-0123456789.") < e) return -1; // hexadecimal, or a power
-    long n = point && point < e ? e - point - 1 : 0, exponent = e < end ? strtol(e + 1, NULL, 10) : 0;
-    return n - exponent < 0 ? 0 : n - exponent > 400 ? 400 : (int)(n - exponent);
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_listed* l, const char* format, ...) { // false
+    va_list list;
+    va_start(list, format);
+    vsnprintf(l->wrong, sizeof l->wrong, format, list);
+    va_end(list);
+    return false;
 }
 
-// "512", "2^20", "inf", of whole numbers "64k"; the decimal places that it was written with.
-static bool kbi_parse_value(kbi_listed* l, double* out, int* decimals) {
+// "512", "2^20", "inf"; of whole numbers "64k".
+static bool kbi_parse_value(kbi_listed* l, double* out) {
     static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
     const char* s = l->at;
     char* end;
     errno = 0;
     double x = kbi_real_of(s, &end);
-    int length = (int)KBI_MIN(strcspn(s, ",:"), (size_t)40);
     bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
-    *decimals = kbi_decimals(s, end);
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end -= end - s;
-        x = pow(base, y);
+        x = end == power || infinite ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
-        *decimals = -1;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
     if (suffix && l->type == KB_AXIS_INTS && !infinite)
         for (end++; suffix >= suffixes; suffix--) x *= 1024;
-    if (end == s || kbi_nan(x) || !strchr(",:", *end)) {
-        if (!length)
-            snprintf(l->wrong, sizeof l->wrong, "a number is missing at the %s", *s ? "comma or colon" : "end");
-        else
-            snprintf(l->wrong, sizeof l->wrong, "'%.*s' is not a number", length, s);
-    } else if (none || (!infinite && !kbi_finite(x))) { // 1e999 and 1e-999 are no way to write 0 or infinity
-        snprintf(l->wrong, sizeof l->wrong, "'%.*s' is beyond the range of a double", length, s);
-    }
     l->at = end;
     *out = x;
-    return !l->wrong[0];
+    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !none && (infinite || kbi_finite(x))) return true;
+    if (!*s || strchr(",:", *s)) return kbi_list_wrong(l, "a number is missing");
+    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double",
+                          (int)KBI_MIN(strcspn(s, ",:"), (size_t)40), s);
 }
 
-static bool kbi_add_value(kbi_listed* l, double x) {
+static bool kbi_add_value(kbi_listed* l, double x, const char* s) {
     kb_param* p = &l->values[l->n];
     char number[40];
-    if (l->n == KBI_VALUES) {
-        snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-        return false;
-    }
-    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15)) {
-        snprintf(l->wrong, sizeof l->wrong, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-        return false;
-    }
+    if (l->n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
+    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))
+        return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
     memset(p, 0, sizeof *p);
     p->type = l->type;
+    p->s = s;
     if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
     p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
     l->n++;
     return true;
 }
 
-// The value of a range that is closest to x and has no digits but those that its text implies: so many decimal places,
-// or 15 digits.
-static double kbi_rounded(double x, int decimals) {
-    char text[40], *end;
-    double scale = decimals >= 0 && decimals <= 22 ? pow(10, decimals) : 0, whole = floor(x * scale + 0.5);
-    if (scale > 0 && fabs(whole) < 9e15) return whole / scale + 0.0; // both exact: the quotient is the nearest double
-    snprintf(text, sizeof text, "%.14e", x);
-    kbi_unlocalise(text);
-    return kbi_real_of(text, &end);
-}
-
 // One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
 static bool kbi_parse_item(kbi_listed* l) {
     double from, to, step = 1;
-    int places, of_step = 0, of_end;
-    const char* wrong = NULL;
     char how = '+';
-    if (!kbi_parse_value(l, &from, &places)) return false;
-    if (*l->at != ':') return kbi_add_value(l, from);
+    if (!kbi_parse_value(l, &from)) return false;
+    if (*l->at != ':') return kbi_add_value(l, from, NULL);
     l->at++;
-    if (!kbi_parse_value(l, &to, &of_end)) return false;
+    if (!kbi_parse_value(l, &to)) return false;
     if (*l->at == ':') {
         how = l->at[1];
-        l->at += how ? 2 : 1;
         if (how != '+' && how != '*')
-            wrong = "a step is + or * and a number, as in 1:9:+2 and 1:64:*2";
-        else if (!kbi_parse_value(l, &step, &of_step))
-            return false;
+            return kbi_list_wrong(l, "a step is + or * and a number, as in 1:9:+2 and 1:64:*2");
+        l->at += 2;
+        if (!kbi_parse_value(l, &step)) return false;
     }
-    if (wrong) {
-    } else if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step))
-        wrong = "a range has finite ends and a finite step";
-    else if (to < from)
-        wrong = "a range ends above its start";
-    else if (how == '+' && step <= 0)
-        wrong = "a step that is added is above 0";
-    else if (how == '*' && step <= 1)
-        wrong = "a factor is above 1";
-    else if (how == '*' && from <= 0)
-        wrong = "a range with a factor starts above 0";
-    if (wrong) return snprintf(l->wrong, sizeof l->wrong, "%s", wrong), false;
-    int decimals = how == '*' || places < 0 || of_step < 0 ? -1 : KBI_MAX(places, of_step);
+    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
+        return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
+    if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
+        return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
     double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
     for (int i = 0; i <= KBI_VALUES; i++) {
+        char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
         if (x > to + slack) break;
-        if (!kbi_add_value(l, i ? kbi_rounded(x, decimals) : from)) return false;
+        if (how == '+' && fabs(x) < slack) x = 0;
+        snprintf(text, sizeof text, "%.14e", x); // 0.3, not 0.30000000000000004
+        kbi_unlocalise(text);
+        if (!kbi_add_value(l, i ? kbi_real_of(text, &end) : from, NULL)) return false;
     }
     return true;
 }
@@ -5816,14 +5515,10 @@ static bool kbi_parse_item(kbi_listed* l) {
 static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
     size_t n;
     kbi_word(l->at, &n);
-    if (!n) snprintf(l->wrong, sizeof l->wrong, "a word is missing");
-    for (size_t i = 0; i < n && !l->wrong[0]; i++)
-        if (kbi_obeyed(l->at + i)) snprintf(l->wrong, sizeof l->wrong, "words are without control characters");
-    if (l->n == KBI_VALUES) snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-    if (l->wrong[0]) return false;
-    memset(&l->values[l->n], 0, sizeof *l->values);
-    l->values[l->n].type = l->type;
-    l->values[l->n++].s = kbi_arena_text_n(a, l->at, n);
+    if (!n) return kbi_list_wrong(l, "a word is missing");
+    for (size_t i = 0; i < n; i++)
+        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "words are without control characters");
+    if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
     l->at += n;
     return true;
 }
@@ -5838,7 +5533,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
         if (!*l.at) break;
         if (*l.at != ',') {
-            snprintf(l.wrong, sizeof l.wrong, "a comma is missing before '%.40s'", l.at);
+            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.at);
             break;
         }
         l.at++;
@@ -5853,30 +5548,20 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
-// The values that a declaration lists, up to the value that ends the list.
+// The values that a declaration lists, up to the value that ends the list; behind it there is none.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
+    bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
-    static const double zero = 0;
-    bool ended = false;
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
-        bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS;
-        bool last = ints ? axis->i[n] == KB_LAST_INT : reals ? kbi_nan(axis->r[n]) : !axis->s[n];
-        bool blank = ints    ? axis->i[n] == 0 || last
-                     : reals ? memcmp(&axis->r[n], &zero, sizeof zero) == 0
-                             : !axis->s[n];
-        if (ended && !blank) // the value that ended the list was meant as one of its values
-            d.wrong = ints    ? "holds INT64_MIN, which ends it"
-                      : reals ? "holds a NaN, which ends it"
-                              : "holds a NULL, which ends it";
+        kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
+        bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
+        if (ended && (ints    ? p.i != 0 && !last
+                      : reals ? !(p.r == 0)
+                              : !last)) // a value that was meant as one of the list
+            d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
-        if (ended || n == KB_AXIS_MAX) continue;
-        values[n].name = axis->name;
-        values[n].type = axis->type;
-        values[n].i = axis->i[n];
-        values[n].r = ints ? (double)axis->i[n] : axis->r[n];
-        values[n].s = axis->s[n];
-        d.n++;
+        if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
     }
     return d;
 }
@@ -5894,31 +5579,6 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
         p += name + 1 + value;
     }
     return NULL;
-}
-
-// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
-// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    int64_t lowest = INT64_MAX;
-    if (d->type != KB_AXIS_INTS) return true;
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension declared[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->type == KB_AXIS_INTS)
-            declared[n++] = kbi_axis_dimension(arena, a);
-        else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], declared, &n);
-        for (int i = 0; i < n; i++)
-            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
-                lowest = KBI_MIN(lowest, declared[i].values[v].i);
-    }
-    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++)
-        if (d->values[i].i < least)
-            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
-                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
-                   false;
-    return true;
 }
 
 // --- regular expressions on the names of cases, which the system compiles and matches ---
@@ -5988,52 +5648,26 @@ static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first)
     return n;
 }
 
-typedef struct kbi_dealt { // a group
-    int64_t cost;
-    int group;
-} kbi_dealt;
-
-static int kbi_order_dealt(const void* a, const void* b) { // the longest first
-    const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
-    return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
-                              : (x->group > y->group) - (x->group < y->group);
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
 }
 
-// Which of n shards each group goes to: the longest first, each to the shard that has least so far (Graham 1969). Of
-// several such shards it is the first, then the last, in turns: sizes and types repeat in the plan, and no shard is to
-// get all that are large.
-static void kbi_deal(kbi_dealt* dealt, int groups, int n, int* to) {
-    int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
-    memset(load, 0, sizeof(int64_t) * (size_t)n);
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int g = 0; g < groups; g++) {
-        bool back = g / n % 2 == 1;
-        int best = back ? n - 1 : 0;
-        for (int k = 1; k < n; k++) {
-            int s = back ? n - 1 - k : k;
-            if (load[s] < load[best]) best = s;
-        }
-        load[best] += dealt[g].cost;
-        to[dealt[g].group] = best;
-    }
-    KBENCH_FREE(load);
-}
-
-// Puts the cases of this shard before those of the others, in their order.
+// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
+// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1); // more have nothing
-    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)groups);
+    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
     int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    for (int first = 0, end, g = 0; first < plan->n; first = end, g++) {
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
+    for (int first = 0, end, g = 0; first < all; first = end, g++) {
         end = kbi_group_end(plan, first);
-        // as kbi_group_seconds, without the options on times: the shards of a plan do not depend on them
-        dealt[g].cost = 3 * (end - first) + 2 * (end - first > 1);
-        dealt[g].group = g;
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
     }
-    kbi_deal(dealt, groups, shards, to);
-    int all = plan->n, n = 0;
-    plan->groups = plan->n = 0;
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    for (int k = 0; k < groups; k++)
+        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
+    plan->groups = 0;
     for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
     for (int others = 0; others < 2; others++) {
         for (int i = 0; i < all; i++)
@@ -6052,14 +5686,20 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-static const struct {
-    const char *said, *meant;
-} kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+// Whether a list names an operation, or has another word for it.
+static bool kbi_means(const char* list, const char* operation) {
+    static const struct {
+        const char *said, *meant;
+    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+    bool means = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(synonyms); i++)
+        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
+    return means;
+}
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    bool selected = !o->op.n || kbi_any_lists(&o->op, operation);
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
-        selected |= kbi_lists(kbi_synonyms[i].meant, operation) && kbi_any_lists(&o->op, kbi_synonyms[i].said);
+    bool selected = !o->op.n;
+    for (int i = 0; i < o->op.n; i++) selected |= kbi_means(o->op.of[i], operation);
     return selected;
 }
 
@@ -6069,29 +5709,12 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-// -a NAME=LIST replaces an axis's values. An error message when the list does not fit the axis.
-static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
-    for (int i = 0; i < o->axis.n; i++) {
-        const char *s = o->axis.of[i], *equals = strchr(s, '=');
-        if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
-        *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (!d->wrong) return kbi_takes_values(a, e, d, s);
-        kbi_error("-a %.100s: %s; as in %s=%s", s, d->wrong, d->name,
-                  d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
-        return false;
-    }
-    return true;
-}
-
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
-    char number[40];
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
     kbi_putf(t, "%c%s=", before, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(t, kbi_number(p->r, number));
     else
-        kbi_putf(t, "%lld", (long long)p->i);
+        kbi_param_text(t, p);
 }
 
 // The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
@@ -6137,6 +5760,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     int at[KBI_DIMENSIONS] = { 0 };
     double all = 1;
     for (int i = 0; i < n; i++) all *= d[i].n;
+    if (all < 1) return true; // --dtype left none
     if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
@@ -6150,69 +5774,53 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     }
 }
 
-static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
-    if (!o->dtype.n || !kbi_is(d->name, "dtype")) return true;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d->n + 1));
-    int n = 0;
-    for (int i = 0; i < d->n; i++)
-        if (kbi_any_lists(&o->dtype, d->values[i].s)) kept[n++] = d->values[i];
-    d->values = kept;
-    d->n = n;
-    return n > 0;
-}
-
-static bool kbi_same_value(const kb_param* a, const kb_param* b) {
-    if (a->type != b->type) return false;
-    if (a->type == KB_AXIS_INTS) return a->i == b->i;
-    if (a->type == KB_AXIS_REALS) return memcmp(&a->r, &b->r, sizeof a->r) == 0;
-    bool types = kbi_is(a->name, "dtype") && kb_dtype_of(a->s);
-    return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
-}
-
-// The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
-static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
-    const kb_param* found = NULL;
-    kbi_set seen = KBI_BLANK;
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < d->n && !found; i++) {
-        const kb_param* p = &d->values[i];
-        kb_dtype type = p->type == KB_AXIS_STRINGS && kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : KB_NODTYPE;
-        text.n = 0;
-        kbi_put_param(&text, ' ', p);
-        if (!kbi_set_add(&seen, kbi_hash(0, type ? kb_dtype_name(type) : text.s))) found = p;
+// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
+// value, an axis or a value twice, an unknown element type.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
+    kbi_dimension* axis = &d[at];
+    const char* name = axis->name ? axis->name : "";
+    bool types = kbi_is(name, "dtype");
+    for (int i = 0; i < o->axis.n && *name; i++) {
+        const char *s = o->axis.of[i], *equals = strchr(s, '=');
+        if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+        int64_t lowest = axis->n ? INT64_MAX : 0;
+        for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
+        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
+        *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
+        if (axis->wrong)
+            return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
+                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
+                   false;
+        for (int v = 0; v < axis->n; v++)
+            if (axis->values[v].i < lowest)
+                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                                 e->implementation, name, (int)lowest),
+                       false;
     }
-    kbi_set_free(&seen);
-    kbi_text_free(&text);
-    return found;
-}
-
-// false after an error message: an axis without a name or a value, one that is there twice or holds a value twice, an
-// unknown element type.
-static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
-    const char *name = d[at].name, *wrong = !name         ? "is without a name"
-                                            : d[at].wrong ? d[at].wrong
-                                            : !d[at].n    ? "has no values"
-                                                          : NULL;
+    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    const kb_param* again = wrong ? NULL : kbi_axis_repeats(&d[at]);
-    if (again) {
-        kbi_text value = KBI_BLANK;
-        kbi_put_param(&value, ' ', again);
-        kbi_error("%s/%s: the list of axis '%s' holds%s twice. Two cases of one name could not be told apart; leave "
-                  "one out",
-                  e->operation, e->implementation, name, value.s);
-        kbi_text_free(&value);
-        return false;
+    kbi_set seen = KBI_BLANK;
+    kbi_text value = KBI_BLANK;
+    int kept = 0;
+    for (int i = 0; i < axis->n && !wrong; i++) {
+        kb_param p = axis->values[i];
+        kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
+        if (type) p.s = kb_dtype_name(type);
+        value.n = 0;
+        kbi_put_param(&value, ' ', &p);
+        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
+            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
+        if (types && !type)
+            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
     }
-    if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
-    for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
-        const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
-        if (kb_dtype_of(type)) continue;
-        wrong = "dtype";
-        kbi_error("%s/%s: '%s' is no dtype; there are f32, f64, f16, bf16 and i8, u8 to i64, u64", e->operation,
-                  e->implementation, type ? type : "a number");
-    }
+    if (wrong)
+        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
+    axis->n = kept;
+    kbi_set_free(&seen);
+    kbi_text_free(&value);
     return !wrong;
 }
 
@@ -6238,8 +5846,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
-            if (!kbi_override(&plan->arena, o, e, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
-            if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
+            if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
         }
     }
@@ -6266,60 +5873,21 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
-// Drops what the filters exclude.
-static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
-    kbi_patterns with, without;
-    without.n = 0;
-    bool good = kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
-    int n = 0;
-    for (int i = 0; good && i < plan->n; i++) {
-        const char* name = plan->cases[i].name;
-        if ((with.n && !kbi_patterns_match(&with, name)) || kbi_patterns_match(&without, name)) continue;
-        plan->cases[n++] = plan->cases[i];
-    }
-    plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
-    return good;
-}
-
 // Two cases are one if they have one name, or differ in nothing but the order of their axes.
 static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
-    bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
-                kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction);
-    for (int i = 0; same && i < a->n_params; i++) {
-        same = false;
-        for (int k = 0; k < b->n_params; k++)
-            same |= kbi_is(a->params[i].name, b->params[k].name) && kbi_same_value(&a->params[i], &b->params[k]);
-    }
-    return same || kbi_is(a->name, b->name);
-}
-
-static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
-    const kb_entry* entries[2] = { a->entry, b->entry };
-    kbi_text places = KBI_BLANK;
-    bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
-    for (int i = 0; i < 2; i++) {
-        kbi_puts(&places, i ? " and at " : "at ");
-        if (*entries[i]->file)
-            kbi_putf(&places, "%s:%d", entries[i]->file, entries[i]->line);
-        else
-            kbi_putf(&places, "kb_add (entry %d; its file and line say where)", entries[i]->order + 1);
-    }
-    kbi_error("%s is registered twice: %s.%s Results of one name could not be told apart; rename one, as with "
-              "KBENCH_IMPL(%s, OTHER)",
-              a->name, places.s, one_place ? " (A header in two files, or a macro used twice?)" : "",
-              a->entry->operation);
-    kbi_text_free(&places);
+    return kbi_is(a->name, b->name) ||
+           (kbi_is(a->entry->implementation, b->entry->implementation) &&
+            kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction) &&
+            kbi_same_params(a->params, a->n_params, b->params, b->n_params));
 }
 
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map seen = KBI_BLANK;
-    kbi_set said = KBI_BLANK;
-    int n = 0, twice = 0;
-    for (int i = 0; i < plan->n; i++) {
+    const kbi_case* twice[2] = { NULL, NULL };
+    int n = 0;
+    for (int i = 0; i < plan->n && !twice[0]; i++) {
         kbi_case* c = &plan->cases[i];
         uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
         const kbi_case* before = NULL;
@@ -6330,16 +5898,23 @@ static bool kbi_plan_unique(kbi_plan* plan) {
             else if (kbi_same_case(&plan->cases[slot->at], c))
                 before = &plan->cases[slot->at];
         }
-        if (before && before->entry != c->entry) {
-            uint64_t pair = (uint64_t)(uintptr_t)before->entry * 31 + (uint64_t)(uintptr_t)c->entry;
-            if (kbi_set_add(&said, pair) && twice++ < 8) kbi_say_twice(before, c); // each pair of places once
-        }
+        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
         if (!before) plan->cases[n++] = *c;
     }
-    plan->n = n;
     KBENCH_FREE(seen.slots);
-    kbi_set_free(&said);
-    return !twice;
+    plan->n = n;
+    if (!twice[0]) return true;
+    char places[2][200];
+    for (int i = 0; i < 2; i++) {
+        const kb_entry* e = twice[i]->entry;
+        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
+                 *e->file ? e->line : e->order + 1);
+    }
+    kbi_error(
+        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
+        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
+        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
+    return false;
 }
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
@@ -6370,64 +5945,50 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
 
-// Appends every name of that kind which an entry has, each with its 0.
-static void kbi_entry_names(kbi_text* names, const kb_entry* e, kbi_naming what) {
-    kbi_arena arena = KBI_BLANK;
-    if (what == KBI_NAMES_OP) kbi_put(names, e->operation, strlen(e->operation) + 1);
-    if (what == KBI_NAMES_IMPL) kbi_put(names, e->implementation, strlen(e->implementation) + 1);
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        bool sized = a->type == KB_AXIS_SIZE;
-        kbi_dimension d[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS))
-            kbi_put(names, a->name, strlen(a->name) + 1);
-        if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(&arena, a->s[0], d, &n);
-        for (int i = 0; i < n; i++) kbi_put(names, d[i].name, strlen(d[i].name) + 1);
-        for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++)
-            kbi_put(names, a->s[i], strlen(a->s[i]) + 1);
+// Whether the wanted word names something of that kind; best: the nearest name.
+static bool kbi_names(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+    bool found = false;
+#define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
+    for (int k = 0; k < all->n && !found; k++) {
+        const kb_entry* e = all->of[k];
+        if (what == KBI_NAMES_OP)
+            KBI_OFFER(e->operation), found |= !strchr(best->wanted, ',') && kbi_means(best->wanted, e->operation);
+        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+            bool sized = a->type == KB_AXIS_SIZE;
+            kbi_dimension d[KBI_DIMENSIONS];
+            int n = 0;
+            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
+            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
+            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+        }
     }
-    kbi_arena_free(&arena);
-}
-
-// Whether a word is one of these names, or of an operation another word for it; best: the nearest one.
-static bool kbi_is_named(const kbi_text* names, kbi_nearest* best, kbi_naming what) {
-    for (size_t at = 0; at < names->n; at += strlen(names->s + at) + 1) {
-        bool found = kbi_same_name(best->wanted, names->s + at);
-        for (int i = 0; what == KBI_NAMES_OP && i < KBI_COUNT(kbi_synonyms); i++)
-            found |=
-                kbi_same_name(best->wanted, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, names->s + at);
-        if (found) return true;
-        kbi_offer(best, names->s + at);
-    }
-    return false;
+#undef KBI_OFFER
+    return found;
 }
 
 // Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text names = KBI_BLANK, word = KBI_BLANK;
-    const char* where = what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops";
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what) {
+    static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
+    kbi_arena arena = KBI_BLANK;
     bool good = true;
-    for (int e = 0; e < all->n && lists->n; e++) kbi_entry_names(&names, all->of[e], what);
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_is_named(&names, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_names(&arena, all, &best, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = p + strlen(p);
-            if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
-            word.n = 0;
-            kbi_put(&word, p, n);
-            best.wanted = word.s, best.name = NULL, best.distance = 64;
-            good = kbi_is_named(&names, &best, what);
-            if (!good && best.distance > 3)
-                kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word.s, where);
-            else if (!good)
-                kbi_error("unknown %s '%s'; nearest is '%s' (--list%s)", noun, word.s, best.name,
-                          what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
+            good = kbi_names(&arena, all, &best, what);
+            bool near = best.name && best.distance <= 3;
+            if (!good)
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                          near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
+                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
         }
     }
-    kbi_text_free(&names);
-    kbi_text_free(&word);
+    kbi_arena_free(&arena);
     return good;
 }
 
@@ -6451,13 +6012,22 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own",
             kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
-    bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
-                kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
-                kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-                kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
-                kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
+    const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
+    kbi_patterns with, without;
+    with.n = without.n = 0;
+    bool good = all->n > 0;
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_naming)i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_plan_filter(plan, o);
+    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    int n = 0;
+    for (int i = 0; good && i < plan->n; i++) {
+        const char* name = plan->cases[i].name;
+        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+            plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    kbi_patterns_free(&with);
+    kbi_patterns_free(&without);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -6470,7 +6040,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+    r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
                 : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
                                                             : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
@@ -6614,15 +6184,10 @@ static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
 
 // What the options ask to see of the plan; false: nothing of this.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
-    if (o->on[KBI_OPTION_list])
-        kbi_list_cases(t, plan);
-    else if (o->on[KBI_OPTION_list_ops])
-        kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
-    else if (o->on[KBI_OPTION_list_sizes])
-        kbi_list_sizes(t, plan);
-    else
-        return false;
-    return true;
+    if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
+    if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
+    if (o->on[KBI_OPTION_list_sizes]) kbi_list_sizes(t, plan);
+    return o->on[KBI_OPTION_list] || o->on[KBI_OPTION_list_ops] || o->on[KBI_OPTION_list_sizes];
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6699,10 +6264,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     struct kbi_block* next;
 } kbi_block;
 
-// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
-// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
-// wings, a copy, until its next turn. The copies of its data that --rotate makes lie there, too, at fixed distances.
-// What each of these holds is its own (it may point into itself, and each run changes it), so all are swapped.
+// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a small
+// kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is saved, and
+// restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed distances. What each
+// of these holds is its own (it may point into itself, and each run changes it), so all are saved.
 typedef struct kbi_stage {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6718,14 +6283,11 @@ typedef struct kbi_memory {
     struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
     size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* wings;              // for all of them; NULL: nobody else plays
+    char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
-    size_t laid_before;
-    int taken_before;
-    bool keeps;                    // the last call left its blocks to the next one
+    bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -6734,28 +6296,15 @@ typedef struct kbi_memory {
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
+// clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT,
-    KBI_CHECKED,
-    KBI_AUDITED,
-    KBI_CAPTURED,
-    KBI_WARM,
-    KBI_SAMPLE,
-    KBI_COMPARED,
-    KBI_PROVED,
-    KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
 } kbi_unit;
-typedef enum kbi_phase {
-    KBI_PHASE_CHECK,
-    KBI_PHASE_AUDIT,
-    KBI_PHASE_WARM,
-    KBI_PHASE_SAMPLE,
-    KBI_PHASE_TURNS,
-    KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE,
-    KBI_PHASE_INSIDE, // in a call of its own: after the audit
-    KBI_PHASE_DONE
+typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
+    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
 } kbi_phase;
+// clang-format on
 
 typedef enum kbi_order { // what the conductor of several runs wants of this one
     KBI_BY_ITSELF,       // there is none: the engine says when it is enough
@@ -6788,7 +6337,7 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over, reset;          // KB_SAMPLE ended; was entered
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
@@ -6832,7 +6381,7 @@ typedef struct kbi_sampling {
     double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
     int64_t taken; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's, of a timer that takes both in turn
+    bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
@@ -6924,15 +6473,17 @@ static void kbi_give_word(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
 }
 
+static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
+    kbi_raise(run, flag);
+    if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
+    kbi_give_word(run, KB_FAILED);
+}
+
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
-    kbi_raise(run, flag);
-    if (!kbi_failed(run)) {
-        va_start(list, format);
-        kbi_say_more(&run->m, format, list);
-        va_end(list);
-    }
-    kbi_give_word(run, KB_FAILED);
+    va_start(list, format);
+    kbi_vstop(run, flag, format, list);
+    va_end(list);
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
@@ -6941,15 +6492,6 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     bool memory = strstr(error, "MemoryAllocation") != NULL;
     if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
-}
-
-// The cause of what else went wrong in this case; each one after it would fail.
-static void kbi_stop_if_broken(kbi_run* run) {
-    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
-    if (!broken) return;
-    kbi_raise(run, KB_FLAG_CUDA_ERROR);
-    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-    kbi_give_word(run, KB_FAILED);
 }
 
 // Whether this launch is timed alone, to be held against others.
@@ -6982,28 +6524,14 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum {
-    KBI_TOUCHED = 1 << 20,
-    KBI_WAKING = 4,
-    KBI_LAUNCHES = 8,
-    KBI_GATE_NODES = 256,
-    KBI_GATE_SECONDS = 1,
-    KBI_ALARMS = 2,
-    KBI_MISSES = 2
-};
+enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+// clang-format off
 enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_FMA64,
-    KBI_F_SPIN,
-    KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
+    KBI_F_SPIN, KBI_F_COUNT
 };
+// clang-format on
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
@@ -7057,8 +6585,8 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    unsigned empties; // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
+    unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
@@ -7127,15 +6655,8 @@ typedef struct kbi_activity_call { // CUpti_ActivityAPI
     uint32_t process, thread, correlation, result;
 } kbi_activity_call;
 
-enum {
-    KBI_ACTIVITY_COPY = 1,
-    KBI_ACTIVITY_SET = 2,
-    KBI_ACTIVITY_DRIVER = 4,
-    KBI_ACTIVITY_RUNTIME = 5,
-    KBI_ACTIVITY_KERNEL = 10,
-    KBI_SPANS = 1 << 15,
-    KBI_ACTIVITY_BYTES = 1 << 20
-};
+enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -7249,12 +6770,9 @@ KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double val
 
 // Why something that was asked for is not there.
 KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
-    kbi_insight* in = &kbi_lab.insight;
-    size_t n = strlen(in->message);
     va_list list;
-    if (n && n + 3 < sizeof in->message) n += (size_t)snprintf(in->message + n, sizeof in->message - n, "; ");
     va_start(list, format);
-    vsnprintf(in->message + n, sizeof in->message - n, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
 }
 
@@ -7266,25 +6784,21 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers that are compared.
-enum {
-    KBI_LEFT_UMASK,
-    KBI_LEFT_BLOCKED,
-    KBI_LEFT_LIMITS,
-    KBI_LEFT_CPUS,
-    KBI_LEFT_PRIORITY,
-    KBI_LEFT_LOCALE,
-    KBI_LEFT_VARIABLES,
-    KBI_LEFT_STANDARD,
-    KBI_LEFT_HANDLERS,
-    KBI_LEFT_COMPARED,
-    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
-    KBI_LEFT_FILES,
-    KBI_LEFT_MEMORY,
-    KBI_LEFT_COUNT
+// What a function can change of its process, as numbers.
+static const char* const kbi_leftover_names[] = {
+    "it changed the umask",
+    "it changed the priority of its process",
+    "it blocked signals",
+    "it changed how signals are handled",
+    "it changed the processors of its process",
+    "it changed the locale",
+    "it changed the environment",
+    "it closed or replaced stdin, stdout or stderr",
+    "it changed the limits of its process",
 };
 typedef struct kbi_leftovers {
-    uint64_t of[KBI_LEFT_COUNT];
+    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
+    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
 } kbi_leftovers;
 
 // The process as it was before the first function ran.
@@ -7301,52 +6815,49 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_leftovers kbi_leftovers_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
     const char* locale = setlocale(LC_ALL, NULL);
+    const mode_t mode = umask(077);
     kbi_leftovers now;
+    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
-    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
+    umask(mode);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    now.of[KBI_LEFT_FILES] = (uint64_t)file;
-    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
-    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
-    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
-    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-                                (kbi_status_number(status, "SigCgt:", 16) & library);
-    const mode_t mode = umask(077);
-    umask(mode);
-    now.of[KBI_LEFT_UMASK] = mode;
-    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    now.files = file < 0 ? INT32_MAX : file;
+    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
+    *same++ = mode;
+    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    *same++ = kbi_status_number(status, "SigBlk:", 16);
+    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+              (kbi_status_number(status, "SigCgt:", 16) & library);
     kbi_cpus_allowed(&cpus);
-    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    *same = kbi_hash(start, locale ? locale : "");
 #ifdef LC_GLOBAL_LOCALE
-    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
 #endif
-    for (char** v = environ; v && *v; v++)
-        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
-    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+    same++;
+    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
+    same++;
+    for (int i = 0; i < 3; i++) {
         struct stat about;
         bool open = fstat(i, &about) == 0;
         int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
     }
+    same++;
     for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
         uint64_t limit[2] = { 0, 0 };
         syscall(SYS_prlimit64, 0, i, NULL, limit);
-        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
     }
     return now;
-}
-
-static void kbi_before_note(void) {
-    kbi_before.known = true;
-    fegetenv(&kbi_before.floats);
-    kbi_before.state = kbi_leftovers_now();
 }
 
 // Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
@@ -7363,27 +6874,15 @@ static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - k
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    static const char* const why[] = { "it changed the umask",
-                                       "it blocked signals",
-                                       "it changed the limits of its process",
-                                       "it changed the processors of its process",
-                                       "it changed the priority of its process",
-                                       "it changed the locale",
-                                       "it changed the environment",
-                                       "it closed or replaced stdin, stdout or stderr",
-                                       "it changed how signals are handled" };
-    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
-    const uint64_t* was = kbi_before.state.of;
-    const kbi_leftovers left = kbi_leftovers_now();
-    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
-        if (left.of[i] != was[i]) return why[i];
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
-    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
-        return "it left memory allocated";
-    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
+    const kbi_leftovers *was = &kbi_before.state, left = kbi_leftovers_now();
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < KBI_COUNT(left.same); i++)
+        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
+    if (left.files > was->files + 64) return "it left files open";
+    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
+    if (left.threads <= was->threads) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
@@ -7396,7 +6895,7 @@ static const char* kbi_left_behind(bool gpu) {
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
 // The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -7422,11 +6921,7 @@ static double kbi_clock_step(void) {
         ns[i] = (double)(kbi_now() - began);
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
-    if (step > 0) return step;
-    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
-    while (to == from) to = kbi_now();
-    for (next = to; next == to;) next = kbi_now();
-    return (double)(next - to);
+    return step > 0 ? step : 1e9;
 }
 
 // Work behind this begins when that before it has ended.
@@ -7451,25 +6946,17 @@ static double kbi_measure_wall_bias(void) {
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
 // since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
 // before and after (kbi_wall_lost).
-static void kbi_pass_begin(void) {
-    kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    kbi_serialise();
-}
-static void kbi_pass_end(void) {
-    kbi_lab.wall_end = kbi_now();
-    kbi_lab.turn = kbi_turn_now();
-}
 static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_pass_begin();
-            __asm__ __volatile__("" : : : "memory");
-            kbi_pass_end();
-            sum += kbi_lab.wall_end - kbi_lab.wall_start;
+            kbi_lab.turn = kbi_turn_now();
+            int64_t began = kbi_now();
+            kbi_serialise();
+            sum += kbi_now() - began;
+            kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
@@ -7506,6 +6993,8 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
+    if (kbi_lab.wall_step > 20000)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
     if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
@@ -7531,18 +7020,14 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
-// few as --timeout leaves time for. What that costs in precision, the samples show.
-static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
-
-// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
+// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    double ns = (double)(now - kbi_lab.wall_start), target = KBI_MAX(20000, 1000 * kbi_lab.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
     if (run->sampling.stops != kbi_lab.stops) {
         kbi_lab.stood += now - kbi_lab.wall_start;
@@ -7566,7 +7051,6 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -7578,10 +7062,6 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (kbi_lab.wall_step >= 1000000) { // jiffies: all samples may read the same, and be half a step off
-        run->m.step_ns = kbi_lab.wall_step / (double)runs;
-        run->m.bias_error_ns = run->m.bias_apart_ns = run->m.step_ns / 2 / 1.96;
-    }
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
@@ -7593,8 +7073,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
-                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -7690,19 +7169,12 @@ static const kbi_backend kbi_cpu = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
-// AddressSanitizer looks at what lies between allocations.
-#if defined(__SANITIZE_ADDRESS__)
-#define KBI_STAGES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KBI_STAGES 0
-#endif
-#endif
-#ifndef KBI_STAGES
-#define KBI_STAGES 1
-#endif
+enum { KBI_STAGES = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
+
+// Plain host memory needs no GPU.
+static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
 // --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
 // have theirs in different places
@@ -7723,16 +7195,6 @@ static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
-    if (place == KB_DEVICE) {
-        m->device += bytes;
-        m->device_peak = KBI_MAX(m->device_peak, m->device);
-    } else {
-        m->host += bytes;
-        m->host_peak = KBI_MAX(m->host_peak, m->host);
-    }
-}
-
 static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     int64_t now = kbi_free_bytes(b);
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
@@ -7740,15 +7202,11 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
 
 // --- what the block's outputs held before: put back for the last run, so that only that can have written them
 
-static const kbi_backend* kbi_block_home(const kbi_run* run, const kbi_block* block) {
-    return block->place == KB_HOST ? &kbi_cpu : run->backend;
-}
-
 // Whether a block holds what was kept of it, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
@@ -7765,7 +7223,7 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
 }
 
 static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     if (!block->held) {
         block->held = (char*)b->memory.alloc(block->place, block->bytes);
         if (!block->held) {
@@ -7801,26 +7259,20 @@ static bool kbi_put_back(kbi_run* run) {
         if (!block->held) continue;
         any = true;
         block->changed = !kbi_block_as_held(run, block);
-        kbi_block_home(run, block)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output.
-static bool kbi_proven(const kbi_run* run) {
+// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+static bool kbi_last_run(const kbi_run* run, bool stale) {
     const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && !kbi_block_as_held(run, block)) return true;
+        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
     return false;
 }
 
-// Whether an output is what it was before the last run, though earlier ones wrote it.
-static bool kbi_stale(const kbi_run* run) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
-        if (block->held && block->changed && kbi_block_as_held(run, block)) return true;
-    return false;
-}
+// --- the stage: the same buffers for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -7846,149 +7298,61 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
     return m->stage ? m->stage->base + m->at + at : NULL;
 }
 
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost);
-
-// The block that the call before had here, with what it left there; NULL: this one wants another.
-static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes, char* staged) {
-    kbi_block* block = m->kept;
-    if (!block) return NULL;
-    if (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        return NULL;
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
+        memories[i]->saved = NULL;
+        memories[i]->stage = NULL;
     }
-    m->kept = block->next;
-    return block;
+    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-static void kbi_check_guards(kbi_run* run, const kbi_block* last);
-
-// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
-// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
-static void kbi_memory_reset(kbi_run* run) {
-    kbi_memory* m = &run->memory;
-    const kbi_timer* timer = run->sampling.timer;
-    bool host = run->work.host || !run->backend->gpu;
-    kbi_block* taken = m->blocks;
-    if (!run->call.reset) {
-        run->call.reset = true;
-        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
-    }
-    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
-    kbi_check_guards(run, m->before);
-    kbi_block** end = &m->blocks;
-    while (*end != m->before) end = &(*end)->next;
-    *end = NULL;
-    m->blocks = m->before;
-    m->laid = m->laid_before, m->taken = m->taken_before;
-    kbi_blocks_free(run->backend, m, &taken, false);
-}
-
-static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
-    size_t total = kbi_block_total(bytes);
-    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
-    kbi_block* block = kbi_memory_again(b, m, place, bytes, staged);
-    if (block) {
-        block->ordinal = m->taken++;
-        block->next = m->blocks;
-        m->blocks = block;
-        return block->base + KBI_GUARD;
-    }
-    size_t shift = staged ? 0 : kbi_shift(host, m->placement, false);
-    if (!base) base = (char*)host->memory.alloc(place, total + shift);
-    if (!base) return NULL;
-    base += shift;
-    host->memory.set(base, KBI_GUARD_BYTE, total);
-    host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
-    block = (kbi_block*)kbi_grow(NULL, sizeof(kbi_block));
-    block->base = base;
-    block->bytes = bytes;
-    block->shift = shift;
-    block->place = place;
-    block->staged = staged != NULL;
-    block->changed = false;
-    block->ordinal = m->taken++;
-    block->held = NULL;
-    block->next = m->blocks;
-    m->blocks = block;
-    kbi_memory_count(m, place, (int64_t)bytes);
-    kbi_memory_look(b, m);
-    return base + KBI_GUARD;
-}
-
-// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0;
+    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
     s->stride = kbi_stage_at(largest, largest);
     for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
     if (!s->size) return false;
-    size_t shift = kbi_shift(b, memories[0]->placement, true);
-    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift)) != NULL;
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
     s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
-    for (int i = 0; i < n && n > 1 && good; i++)
-        if (memories[i]->most)
-            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(memories[i], s->stride))) !=
-                   NULL;
-    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
-    for (int i = 0; i < n && !good; i++) {
-        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+    bool good = s->allocated != NULL;
+    for (int i = 0; i < n && good; i++) {
+        kbi_memory* m = memories[i];
+        m->stage = s;
+        if (n < 2 || !m->most) continue;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->saved != NULL;
     }
-    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
-// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
 static void kbi_stage_enter(kbi_memory* m) {
     kbi_stage* s = m->stage;
     if (m->first) m = m->first;
     if (!s || s->on == m) return;
-    if (s->on && s->on->wings && s->on->reached) s->backend->memory.copy(s->on->wings, s->base, s->on->reached);
-    if (m->wings && m->reached) s->backend->memory.copy(s->base, m->wings, m->reached);
+    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
+    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
     s->on = m;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
-        memories[i]->stage = NULL;
-    }
-    s->backend->memory.release(KB_DEVICE, s->allocated);
-}
-
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    host->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    host->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
+// --- blocks
 
 // lost: the device no longer answers, so only the list is freed.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
     while (*list) {
         kbi_block* block = *list;
         *list = block->next;
-        kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-        if (block->held && (!lost || host == &kbi_cpu)) host->memory.release(block->place, block->held);
-        if (block->staged)
-            ; // the stage's
-        else if (block->place == KB_HOST)
-            kbi_cpu.memory.release(block->place, block->base - block->shift);
-        else if (!lost)
-            b->memory.release(block->place, block->base - block->shift);
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+        const kbi_backend* home = kbi_home(b, block->place);
+        if (!lost || home == &kbi_cpu) {
+            if (block->held) home->memory.release(block->place, block->held);
+            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+        }
         KBENCH_FREE(block);
     }
 }
@@ -8003,7 +7367,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     if (m->copies <= 1) m->reached = 0; // the copies end after the first
 }
 
-// Leaves everything as it is for the next call of the body.
+// Leaves everything as it is for the next call of the function.
 static void kbi_memory_keep(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
@@ -8017,23 +7381,83 @@ static void kbi_memory_keep(kbi_run* run) {
     m->taken = 0;
 }
 
+static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
+    const kbi_backend* home = kbi_home(b, place);
+    size_t total = kbi_block_total(bytes);
+    char* staged = kbi_stage_place(b, m, place, total);
+    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
+    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+        kbi_blocks_free(b, m, &m->kept, false);
+        block = NULL;
+    }
+    if (block) {
+        m->kept = block->next;
+    } else {
+        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+        if (!base) return NULL;
+        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
+        memset(block, 0, sizeof *block);
+        block->base = base + shift;
+        block->bytes = bytes, block->shift = shift;
+        block->place = place;
+        block->staged = staged != NULL;
+        home->memory.set(block->base, KBI_GUARD_BYTE, total);
+        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
+        m->device_peak = KBI_MAX(m->device_peak, m->device);
+        m->host_peak = KBI_MAX(m->host_peak, m->host);
+        kbi_memory_look(b, m);
+    }
+    block->ordinal = m->taken++;
+    block->next = m->blocks;
+    m->blocks = block;
+    return block->base + KBI_GUARD;
+}
+
+// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
+// rounding to 256 bytes adds behind the block is guard, too.
+static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
+    static unsigned char bytes[KBI_GUARD + 256];
+    const kbi_backend* home = kbi_home(b, block->place);
+    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
+    home->memory.copy(bytes, block->base, KBI_GUARD);
+    for (int i = KBI_GUARD - 1; i >= 0; i--)
+        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
+    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
+    for (size_t i = 0; i < behind; i++)
+        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
+    return KB_NONE;
+}
+
+static void kbi_check_guards(kbi_run* run) {
+    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
+                 b->bytes);
+        return;
+    }
+}
+
+// --- what a function does with memory
+
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && place != KB_HOST;
-    if (absent && run->recipe->target != KBI_ON_CPU) {
+    if (KBI_CUDA && !run->backend->gpu && place != KB_HOST && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
     }
-    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
+    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size))
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
-        return NULL;
-    }
-    if (place < KB_DEVICE || place > KB_PINNED) {
+    else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-        return NULL;
-    }
+    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
+    if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -8054,15 +7478,16 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 static void kbi_mark_read(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    int i = block ? block->ordinal : 64 * KBI_READ_WORDS;
-    m->unheld |= block && i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS || (m->read[i / 64] >> i % 64 & 1) != 0) return;
+    if (!block || kbi_read_later(m, block)) return;
+    int i = block->ordinal;
+    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
-// has the size that the body says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
+// give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -8078,11 +7503,14 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_to_host", false);
-    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
-        return;
+    kbi_note_call(kb, what, false);
+    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_read(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
@@ -8093,7 +7521,8 @@ void* kb_host_copy(kb_state* kb, const void* p) {
     if (run->m.status != KB_OK) return NULL;
     const kbi_block* block = kbi_block_of(run, p);
     if (!block) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s", p ? "not" : "NULL");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s",
+                 p ? "not" : "NULL");
         return NULL;
     }
     int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
@@ -8103,12 +7532,7 @@ void* kb_host_copy(kb_state* kb, const void* p) {
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_from_host", false);
-    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
-        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
-        return;
-    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -8136,7 +7560,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_lab.gpu.error;
 }
 
-static void* kbi_driver_function(const char* name, unsigned version) {
+static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
@@ -8145,7 +7569,8 @@ static void* kbi_driver_function(const char* name, unsigned version) {
     (void)version;
     cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
 #endif
-    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
+    if (e != cudaSuccess || found != cudaDriverEntryPointSuccess) p = NULL;
+    memcpy(function, &p, sizeof p);
 }
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
@@ -8167,9 +7592,9 @@ static void kbi_empty_put(kbi_text* to) {
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
-    void *p, *module = NULL;
-    p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
-    p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
+    void* module = NULL;
+    kbi_driver_find("cuModuleLoadData", 12000, &load);
+    kbi_driver_find("cuModuleGetFunction", 12000, &get);
     int error = load && get ? load(&module, ptx) : -1;
     for (int i = 0; !error && i < n; i++) error = get(&functions[i], module, names[i]);
     return error;
@@ -8177,34 +7602,30 @@ static int kbi_load_module(const char* ptx, const char* const* names, int n, voi
 
 static bool kbi_load_functions(char why[200]) {
     enum { KBI_ALL = (int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS };
+    kbi_gpu* g = &kbi_lab.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    void *p, *found[KBI_ALL];
     kbi_cu_set set;
     kbi_text ptx = KBI_BLANK;
-    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_lab.gpu.launch, &p, sizeof p);
-    p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
-    p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
-    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
-    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
+    kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
+    kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
+    kbi_driver_find("cuFuncSetAttribute", 12000, &set);
+    kbi_driver_find("cuStreamWaitValue32", 12000, &g->wait_value);
+    kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
-        snprintf(empty[i], sizeof empty[i], "kbi_empty_%d", i);
-        names[KBI_F_COUNT + i] = empty[i];
+    for (int i = 0; i < KBI_ALL; i++) {
+        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
+        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
     }
-    int error = kbi_lab.gpu.launch ? kbi_load_module(ptx.s, names, KBI_ALL, found) : -1;
+    int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
     if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    if (error) return false;
-    memcpy(kbi_lab.gpu.functions, found, sizeof kbi_lab.gpu.functions);
-    memcpy(kbi_lab.gpu.empty, found + KBI_F_COUNT, sizeof kbi_lab.gpu.empty);
-    for (int i = 0; i < KBI_EMPTY_KERNELS && set; i++) {
-        set(kbi_lab.gpu.empty[i], KBI_CU_MAX_SHARED, kbi_lab.gpu.max_shared);
-        set(kbi_lab.gpu.empty[i], KBI_CU_ANY_CLUSTER, 1);
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+        set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
+        set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return true;
+    return !error;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -8215,7 +7636,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
 // An empty kernel of that shape; false where this GPU has no such launch.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.empty[shape->which], *all[] = { arguments };
+    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
@@ -8692,6 +8113,26 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
+// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
+// worth nothing but the watchdog's second; once may be a machine that stood still.
+static void kbi_gate_learn(void) {
+    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
+    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
+}
+
+// A launch of the harness's own, timed by itself, stands between these two; ns.
+static void kbi_single_begin(bool gated, bool cold) {
+    kbi_sample_open(gated, 1);
+    kbi_launch_begin(cold);
+}
+
+static double kbi_single_end(void) {
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    kbi_gate_learn();
+    return kbi_lab.gpu.ns[0];
+}
+
 typedef struct kbi_graph { // the block captured once, and many times in a row
     cudaGraph_t one;       // what the audit captured
     cudaGraphExec_t many[2];
@@ -8716,14 +8157,23 @@ static bool kbi_wants_graph(const kbi_run* run) {
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
-    if (!run->sampling.open) {
+    kbi_sampling* s = &run->sampling;
+    char why[400];
+    if (!s->open) {
+        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        if (run->recipe->timing == KBI_BY_BOTH) {
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            if (!s->traced) kbi_cupti_close();
+            if (s->traced && !kbi_cupti_open())
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+        }
         if (kbi_lab.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
-        kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
-        run->sampling.open = true;
-        run->sampling.stops = kbi_lab.stops;
+        kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
+        s->open = true;
+        s->stops = kbi_lab.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -8764,13 +8214,6 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
-    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
-}
-
 /*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
     to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
     along, in turn with the block.                                                                                   */
@@ -8778,13 +8221,10 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
     double sorted[KBI_RECENT];
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(mode == KBI_COLD);
+    kbi_single_begin(gated, mode == KBI_COLD);
     kbi_launch_empty(&empty->shape);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_lab.gpu.ns[0];
+    double ns = kbi_single_end();
+    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = ns;
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
     if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
@@ -8845,21 +8285,6 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     run->m.empty = run->work.empty;
     run->m.floor_ns = empty;
     run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
-}
-
-static void kbi_events_end(kbi_run* run) {
-    bool gated = kbi_lab.gpu.gated;
-    int size = kbi_lab.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_sample_mean(size);
-    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
-        kbi_add_sample(run, ns);
-        return;
-    }
-    run->sampling.launches = run->m.launches = size;
-    run->m.ungated = !gated && !kbi_copies_wait(run);
-    kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
-    kbi_add_sample(run, ns);
 }
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
@@ -8960,7 +8385,7 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- CUPTI's durations instead of events ---
+// --- a group that has ended, by events or by CUPTI's durations ---
 
 // The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
 // events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
@@ -8980,85 +8405,62 @@ static double kbi_cupti_group(kbi_run* run, int size) {
     return n == size ? sum / size : (double)NAN;
 }
 
-static void kbi_cupti_end(kbi_run* run) {
-    int size = kbi_lab.gpu.size;
+static void kbi_launches_end(kbi_run* run) {
+    double sorted[KBI_TRACED];
+    kbi_sampling* s = &run->sampling;
+    const bool gated = kbi_lab.gpu.gated;
+    const int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    run->m.bias_ns = run->m.floor_ns = 0;
+    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (!run->place.settling) run->sampling.launches = run->m.launches = size;
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+        s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
+        int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
+        memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
+        kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
+        return;
+    }
+    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+        s->launches = run->m.launches = size;
+        run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
+        if (s->traced)
+            run->m.bias_ns = run->m.floor_ns = 0;
+        else
+            kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
+    }
     kbi_add_sample(run, ns);
 }
 
-// --- both in turn: every other group of a case is recorded by CUPTI, on the same stage, at the same clock ---
-
-static int64_t kbi_both_begin(kbi_run* run) {
-    kbi_sampling* s = &run->sampling;
-    char why[400];
-    if (!s->open) {
-        s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
-        if (!s->traced) kbi_cupti_close();
-        if (s->traced && !kbi_cupti_open())
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
-    }
-    return kbi_events_begin(run);
-}
-
-static void kbi_both_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
-    kbi_sampling* s = &run->sampling;
-    int size = kbi_lab.gpu.size;
-    if (!s->traced) {
-        kbi_events_end(run);
-        return;
-    }
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    if (kbi_failed(run) || kbi_nan(ns)) return;
-    s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
-    int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
-    memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
-    kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
-}
-
-static const kbi_timer kbi_cold_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_hot_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_rotate_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+static const kbi_timer kbi_gpu_timers[2][2] = {
+    // [by CUPTI][graphs of the block]
+    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
 };
-static const kbi_timer kbi_graph_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
-};
-static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
-static const kbi_timer kbi_both_timers[] = {
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-};
-static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
-                                                 false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
+    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
-    if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
-    if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
-        bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
+    if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
+        return &kbi_wall_timer;
+    if (both || recipe->timing == KBI_BY_CUPTI) {
+        open = kbi_cupti_open(); // now: opening it takes a while
         if (both) kbi_cupti_close();
-        if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
-        if (open && graph) return &kbi_cupti_graph_timer;
-        if (open && recipe->mode < KBI_ROTATE) return &kbi_cupti_timer;
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
-    if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
-    if (recipe->mode == KBI_GRAPH)
+    if (open && both) return &kbi_gpu_timers[0][0];
+    if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a function that can be captured, which this one is not");
-    if (recipe->mode == KBI_ROTATE)
+    if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
-    return recipe->mode == KBI_COLD ? &kbi_cold_timer : &kbi_hot_timer;
+    run->sampling.traced = open;
+    return &kbi_gpu_timers[open][graph];
 }
 #endif
 
@@ -9175,55 +8577,36 @@ static void kbi_truth_set(const kbi_truth* truth) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// What a captured block holds; within: copies that stay on the device.
-typedef struct kbi_seen {
-    size_t kernels, copies, within, sets, host, allocations, others;
-    bool has_kernel;
-    struct cudaKernelNodeParams first;
-    void* function;       // the driver's name of the first kernel, where it is all that is known
-    cudaGraphNode_t node; // its
+typedef struct kbi_seen {                                            // what a captured block holds
+    size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
+    cudaGraphNode_t node;                                            // of the first kernel
+    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-static bool kbi_copies_within(cudaGraphNode_t node) {
-    struct cudaMemcpy3DParms of;
-    bool known = cudaGraphMemcpyNodeGetParams(node, &of) == cudaSuccess;
-    cudaGetLastError();
-    return known && of.kind == cudaMemcpyDeviceToDevice;
-}
-
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* of) {
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
-    void* p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000);
-    memcpy(&get, &p, sizeof p);
-    memset(of, 0, sizeof *of);
-    return get && get(node, of) == 0;
-}
-
-// What a library with a runtime of its own launches, or Triton by the driver, is unknown to the runtime here.
-static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
-    kbi_cu_kernel of;
-    seen->node = node;
-    seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
-    if (seen->has_kernel) return;
-    cudaGetLastError();
-    if (!kbi_kernel_node(node, &of)) return;
-    struct cudaKernelNodeParams* k = &seen->first;
-    k->func = NULL, k->extra = NULL;
-    k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
-    k->blockDim.x = of.block[0], k->blockDim.y = of.block[1], k->blockDim.z = of.block[2];
-    k->sharedMemBytes = of.shared, k->kernelParams = of.given;
-    seen->function = of.function;
-    seen->has_kernel = true;
+    kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
+    memset(kernel, 0, sizeof *kernel);
+    return get && get(node, kernel) == 0;
 }
 
 static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
+    struct cudaMemcpy3DParms copy;
+    memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (!seen->kernels++) kbi_see_kernel(seen, node);
+        if (seen->kernels++) break;
+        seen->node = node;
+        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
         break;
-    case cudaGraphNodeTypeMemcpy: seen->copies++, seen->within += kbi_copies_within(node); break;
+    case cudaGraphNodeTypeMemcpy:
+        seen->copies++;
+        seen->within +=
+            cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
+        break;
     case cudaGraphNodeTypeHost: seen->host++; break;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: seen->allocations++; break;
@@ -9247,117 +8630,71 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // the demangler's own malloc
 }
 
-static void kbi_facts_of(kbi_measured* m, const struct cudaKernelNodeParams* k, int registers, int64_t local,
-                         int64_t shared, int blocks, const char* name) {
-    m->registers = registers;
-    m->local_bytes = local;
-    m->shared_bytes = shared + (int64_t)k->sharedMemBytes;
-    if (blocks >= 0)
-        m->occupancy = 100.0 * blocks * m->block[0] * m->block[1] * m->block[2] / kbi_lab.gpu.max_threads;
-    if (name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
-}
-
-static void kbi_facts_by_runtime(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads) {
-    struct cudaFuncAttributes a;
-    const char* name = NULL;
-    int blocks;
-    if (cudaFuncGetAttributes(&a, k->func) != cudaSuccess) return;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) != cudaSuccess)
-        blocks = -1;
-#if CUDART_VERSION >= 12030
-    if (cudaFuncGetName(&name, k->func) != cudaSuccess) name = NULL;
-#endif
-    kbi_facts_of(m, k, a.numRegs, (int64_t)a.localSizeBytes, (int64_t)a.sharedSizeBytes, blocks, name);
-}
-
-static void kbi_facts_by_driver(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads, void* function) {
+// Name, launch shape, registers and occupancy of a kernel.
+static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
     kbi_cu_name name_of;
     const char* name = NULL;
-    int value[3] = { 0, 0, 0 }, blocks = -1;
-    void* p = kbi_driver_function("cuFuncGetAttribute", 12000);
-    memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000), memcpy(&fits, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetName", 12030), memcpy(&name_of, &p, sizeof p);
+    int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    kbi_driver_find("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000, &fits);
+    kbi_driver_find("cuFuncGetName", 12030, &name_of);
+    for (int i = 0; i < 3; i++) m->grid[i] = (int)k->grid[i], m->block[i] = (int)k->block[i];
     for (int i = 0; i < 3; i++)
-        if (!get || get(&value[i], which[i], function) != 0) return;
-    if (!fits || fits(&blocks, function, threads, k->sharedMemBytes) != 0) blocks = -1;
-    if (!name_of || name_of(&name, function) != 0) name = NULL;
-    kbi_facts_of(m, k, value[0], value[1], value[2], blocks, name);
-}
-
-// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime or the driver knows it.
-static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k, void* function) {
-    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
-    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
-    int threads = m->block[0] * m->block[1] * m->block[2];
-    if (k->func)
-        kbi_facts_by_runtime(m, k, threads);
-    else if (function)
-        kbi_facts_by_driver(m, k, threads, function);
-    cudaGetLastError();
+        if (!get || get(&value[i], which[i], k->function) != 0) return;
+    m->registers = value[0];
+    m->local_bytes = value[1];
+    m->shared_bytes = value[2] + (int64_t)k->shared;
+    if (fits && fits(&blocks, k->function, threads, k->shared) == 0)
+        m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
+    if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes of;
+        struct cudaPointerAttributes is;
         void* p;
         memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p < 4096) continue;
-        bool known = cudaPointerGetAttributes(&of, p) == cudaSuccess;
-        cudaGetLastError();
-        if (known && (of.type == cudaMemoryTypeDevice || of.type == cudaMemoryTypeManaged)) return true;
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
+            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+            return true;
     }
     return false;
 }
 
-// Bytes of arguments, what they point to, and blocks of a cluster, as the driver knows them; what it does not tell is
-// left alone.
-static void kbi_node_shape(cudaGraphNode_t node, void** given, kbi_shape* shape) {
-    kbi_cu_kernel of;
+// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
+// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
+static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &seen->first;
+    kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
-    void* p = kbi_driver_function("cuFuncGetParamInfo", 12040);
-    memcpy(&argument, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetAttribute", 12000), memcpy(&get, &p, sizeof p);
-    if (!kbi_kernel_node(node, &of) || !of.function) return;
-    shape->writes = !argument;
-    for (size_t i = 0; argument && argument(of.function, i, &offset, &size) == 0; i++) {
+    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
+    kbi_driver_find("cuFuncGetParamInfo", 12040, &argument);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    shape.writes = !argument;
+    for (size_t i = 0; argument && argument(k->function, i, &offset, &size) == 0; i++) {
         bytes = offset + size;
-        if (!shape->writes) shape->writes = !given || kbi_points_to_memory(given[i], size);
+        if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
-    for (shape->which = 0; shape->which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape->which] < (int)bytes;)
-        shape->which++;
-    int across[3] = { 0, 0, 0 }; // the cluster that the kernel was compiled for
-    for (int i = 0; get && i < 3; i++)
-        if (get(&across[i], KBI_CU_CLUSTER_X + i, of.function) != 0) across[i] = 0;
-    shape->cluster = KBI_MAX(across[0], 1) * KBI_MAX(across[1], 1) * KBI_MAX(across[2], 1);
+    while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
+    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
+        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
 #if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launched; // and the one that it was launched with
     memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
-        shape->cluster =
-            KBI_MAX(shape->cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
-    cudaGetLastError();
+    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+        shape.cluster =
+            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
 #endif
-}
-
-// The empty kernels whose launches are like the block's first: as many threads, as much shared memory, in as many
-// blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_shape shape = { 1, 1, 0, 1, 0, 1 };
-    if (machine->tool[0] || !seen->has_kernel) return 0; // compute-sanitizer reports reads behind the last argument
-    shape.which = 1;                                     // unless the driver (from 12.4 on) tells
-    kbi_node_shape(seen->node, seen->first.kernelParams, &shape);
-    double blocks = (double)m->grid[0] * m->grid[1] * m->grid[2];
+    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.threads = m->block[0] * m->block[1] * m->block[2];
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE where the runtime does not know the kernel
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
     return kbi_empty_of(&shape);
 }
 
@@ -9367,15 +8704,14 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
+static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
+
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
 // after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
 // been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
-enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
-
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
+    enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
@@ -9388,9 +8724,10 @@ static void kbi_look_beside(kbi_run* run, int64_t stream) {
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->sets + seen->others + seen->allocations);
+    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
     run->work.within = seen->within == seen->copies;
-    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first, seen->function);
+    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
@@ -9403,7 +8740,8 @@ static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed
+static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
+    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
     cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
     cudaGraphGetNodes(graph, nodes, n);
     return nodes;
@@ -9415,24 +8753,26 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
-        kbi_cu_kernel of;
+        kbi_cu_kernel kernel;
         enum cudaGraphNodeType type;
-        memset(&of, 0, sizeof of);
+        memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &of)) of.function = NULL;
+        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
         uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&of)[b]) * 1099511628211u;
+        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
     }
     return sum;
 }
 
-// Whether the errors of a refused capture say no more than that.
+// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
 static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t dull[] = { cudaSuccess, cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated };
-    bool in = false, out = false;
-    for (int i = 0; i < KBI_COUNT(dull); i++) in |= inside == dull[i], out |= end == dull[i];
-    return in && out && (inside != cudaSuccess || end != cudaSuccess);
+    const cudaError_t errors[2] = { inside, end };
+    for (int i = 0; i < 2; i++)
+        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
+            errors[i] != cudaErrorStreamCaptureInvalidated)
+            return false;
+    return inside != cudaSuccess || end != cudaSuccess;
 }
 
 static void kbi_stop_refused(kbi_run* run) {
@@ -9459,57 +8799,50 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
+    kbi_work* w = &run->work;
     cudaGraph_t graph = NULL;
-    run->work.again = false;
-    if (!run->work.captured) {
+    cudaGraphNode_t* nodes = NULL;
+    size_t n = 0;
+    w->again = false;
+    if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
         if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess;
-    // nothing of a captured block runs; what does went to a stream that was not captured. Copies of a case that was
-    // looked at are not: of so many one may well wait for the host
-    if (good && !run->place.stand_in && !kbi_inspected(run)) kbi_look_beside(run, 0);
-    cudaGetLastError();
-    size_t n = 0;
-    kbi_seen seen;
-    seen.kernels = seen.copies = seen.within = seen.sets = seen.host = seen.allocations = seen.others = 0;
-    seen.has_kernel = false;
-    seen.function = NULL;
-    seen.node = NULL;
-    bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        // An inspection has seen more than the errors of a capture say. Without one the next runs are not captured,
-        // and show whether work goes on beside the stream.
-        if (kbi_inspected(run)) {
-            run->work.expect |= KB_EXPECT_NO_CAPTURE;
-            kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                    cudaGetErrorName(inside != cudaSuccess ? inside : end));
-        } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-            run->work.refused = run->work.again = true;
-        } else {
-            kbi_audit_refused(run, inside, end);
-        }
-    } else if (looks && !run->work.again) {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
+    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
+    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
+    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
+    // are not checked: of so many one may well wait for the host.
+    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
+    if (good) nodes = kbi_nodes_of(graph, &n);
+    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+        w->expect |= KB_EXPECT_NO_CAPTURE;
+        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                cudaGetErrorName(inside != cudaSuccess ? inside : end));
+    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
+        w->refused = w->again =
+            true; // the next runs are not captured, and show whether work goes on beside the stream
+    } else if (!nodes) {
+        kbi_audit_refused(run, inside, end);
+    } else if (looks && !w->again) {
+        kbi_seen seen;
+        memset(&seen, 0, sizeof seen);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
-        KBENCH_FREE(nodes);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
         kbi_audit_seen(run, &seen);
-        run->work.recorded = (int64_t)(seen.kernels + seen.copies + seen.sets);
     }
+    KBENCH_FREE(nodes);
     cudaGetLastError();
-    if (!graph) return;
-    if (kbi_failed(run) || !looks || run->work.again) {
-        cudaGraphDestroy(graph);
-    } else { // kept for --rotate and mode graph
+    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
-        run->work.graph = kept;
+        w->graph = kept;
+    } else if (graph) {
+        cudaGraphDestroy(graph);
     }
 }
 
@@ -9527,21 +8860,18 @@ static void kbi_gpu_audit_left(kbi_run* run) {
 
 // A launch behind the samples, captured as the first one was: it has to hold the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaError_t inside = cudaGetLastError();
     cudaGraph_t graph = NULL;
-    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGetLastError();
     size_t n = 0;
-    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
+    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
+    if (!nodes)
         kbi_audit_refused(run, inside, end);
-    } else {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
-        if (kbi_shape_of(nodes, n) != run->work.shape)
-            kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                     "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-        KBENCH_FREE(nodes);
-    }
+    else if (kbi_shape_of(nodes, n) != run->work.shape)
+        kbi_stop(run, KB_FLAG_WORK_CHANGED,
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
+    KBENCH_FREE(nodes);
     if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
 }
 #endif
 
@@ -10143,51 +9473,43 @@ static bool kbi_core_cached(const kbi_measured* m) {
     return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
-// Large pages where the system has them: thousands of small ones take longer to come than to be measured.
-static char* kbi_core_pages(size_t size) {
-    void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-    madvise(p, size, MADV_HUGEPAGE);
-#endif
-    return (char*)p;
-}
-
-// Whether another look follows so many: into 50 ms, three at least; but where memory is slow to come and to be passed
-// over, one at least and no more than end within a quarter of a second.
-static bool kbi_core_again(int looks, int64_t all, int64_t looked, int64_t last) {
-    if (looks && all + last > 250000000) return false;
-    return looks < 3 || (looked < 50000000 && looks < 1000);
-}
-
-// The best of some looks. What others had of the processor meanwhile is none of it: a pass over memory takes longer
-// than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of a
+// second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over memory
+// takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
-    int64_t began = kbi_now(), turns = 100000, measured, last = 0;
-    bool memory = which <= KBI_ROOF_WRITE;
+    const bool memory = which <= KBI_ROOF_WRITE;
+    int64_t began = kbi_now(), turns = 100000, last = 0;
     // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    char* a = memory ? kbi_core_pages(size) : NULL;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
-    if ((memory && !a) || (!memory && which != KBI_ROOF_F32 && which != KBI_ROOF_F64)) {
-        kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
-        return;
+    char* a = NULL;
+    kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
+    if (which > KBI_ROOF_F32) return;
+    if (memory) {
+        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+        if (a == MAP_FAILED) return;
+#ifdef MADV_HUGEPAGE
+        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+#endif
+        memset(a, 1, size); // pages come when they are written
     }
-    if (memory) memset(a, 1, size); // pages come when they are written
-    measured = kbi_now();
-    for (int i = 0; kbi_core_again(i, kbi_now() - began, kbi_now() - measured, last); i++) {
+    const int64_t measured = kbi_now();
+    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
+        if (i >= 3 && kbi_now() - measured >= 50000000) break;
         int64_t at = kbi_now(), ran = kbi_clock_ns(KBI_CLOCK_THREAD);
-        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
-        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
-        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
-        if (which == KBI_ROOF_F32) kbi_core_f32(turns, &one32);
-        if (which == KBI_ROOF_F64) kbi_core_f64(turns, &one64);
-        if (memory) __asm__ __volatile__("" : : "r"(a) : "memory");
+        switch (which) {
+        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
+        case KBI_ROOF_READ: kbi_core_read(a, size); break;
+        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
+        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
+        default: kbi_core_f64(turns, &one64); break;
+        }
+        __asm__ __volatile__("" : : "r"(a) : "memory");
         last = at = kbi_now() - at, ran = kbi_clock_ns(KBI_CLOCK_THREAD) - ran;
         best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
     }
@@ -10198,67 +9520,56 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-enum kbi_stream_of { KBI_BY_KERNEL, KBI_BY_RUNTIME };
-
-static void kbi_stream_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-        cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
-}
-
-// The best of five, by events, in bytes a second; bytes counts what is read and written.
-static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    float best = 0;
-    double bytes = which == KBI_ROOF_COPY ? 2.0 * (double)size : (double)size;
-    for (int i = 0; i < 6; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        kbi_stream_memory(which, by, a, b, size);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
+// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
+// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    double best = NAN;
+    for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
+        double ns[6];
+        for (int i = 0; i < KBI_COUNT(ns); i++) {
+            kbi_single_begin(cold, cold);
+            if (which == KBI_ROOF_READ)
+                kbi_gpu_read(a, size);
+            else if (which == KBI_ROOF_COPY && runtime)
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+            else if (which == KBI_ROOF_COPY)
+                kbi_gpu_copy_kernel(b, a, size);
+            else if (runtime)
+                cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+            else
+                kbi_gpu_write(b, size);
+            ns[i] = kbi_single_end();
+        }
+        kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
+        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
     }
-    return best > 0 ? bytes / best * 1e3 : 0;
+    return best;
 }
 
-// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
-static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
-    double ns[6], scratch[6];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_sample_open(true, 1);
-        kbi_launch_begin(true);
-        kbi_stream_memory(which, by, a, b, size);
-        kbi_launch_end();
-        kbi_lab.gpu.at = 0;
-        kbi_gate_learn();
-        ns[i] = kbi_lab.gpu.ns[0] - bias;
-    }
-    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+static bool kbi_two_buffers(char* two[2], size_t size) {
+    two[0] = two[1] = NULL;
+    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
+    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return good;
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
-// kernel and runtime; NaN: no room.
+static void kbi_free_buffers(char* two[2]) {
+    for (int i = 0; i < 2; i++) cudaFree(two[i]);
+    cudaGetLastError();
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
 static double kbi_reached_cold(int which, int power, double bias) {
     double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
+    char* two[2];
     if (*known > 0 || kbi_nan(*known)) return *known;
-    const double bytes = ldexp(1, power);
-    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
-    char *a = NULL, *b = NULL;
     *known = NAN;
-    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
-        cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
-        if (which != KBI_ROOF_READ) ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
-        if (ns > 0) *known = bytes / ns * 1e9;
-    }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
+    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
+    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
+    kbi_free_buffers(two);
     return *known;
 }
 
@@ -10285,13 +9596,9 @@ static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everythin
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
-    kbi_sample_open(true, 1);
-    kbi_launch_begin(cold);
+    kbi_single_begin(true, cold);
     kbi_launch(KBI_F_READ, 1, 32, arguments);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    return kbi_lab.gpu.ns[0];
+    return kbi_single_end();
 }
 
 // How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
@@ -10324,24 +9631,18 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
            eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
-    if (size > eighth) size = eighth;
-    char *a = NULL, *b = NULL;
-    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE; which++) {
-            if (!kbi_nan(m->roofs.of[which])) continue;
-            int64_t began = kbi_now();
-            double kernel = kbi_time_memory(which, KBI_BY_KERNEL, a, b, size),
-                   runtime = which == KBI_ROOF_READ ? 0 : kbi_time_memory(which, KBI_BY_RUNTIME, a, b, size),
-                   best = KBI_MAX(kernel, runtime);
-            if (m->tool[0] || best <= 0) best = KBI_UNTOLD;
-            kbi_roof_put(&m->roofs, which, best, best, kbi_seconds_since(began));
-        }
-        if (!m->tool[0]) m->cold = kbi_measure_cold(m, b, a, size);
+    char* two[2];
+    size = KBI_MIN(size, eighth);
+    bool good = kbi_two_buffers(two, size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+        if (!kbi_nan(m->roofs.of[which])) continue;
+        int64_t began = kbi_now();
+        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
+        kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
+    kbi_free_buffers(two);
 }
 
 // --- its arithmetic ---
@@ -10349,21 +9650,17 @@ static void kbi_measure_memory(kbi_machine* m) {
 // FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
 // that fails says nothing about the device: KBI_UNTOLD.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    float best = 0;
-    void* sink = kbi_lab.gpu.touch;
-    void* arguments[] = { &sink, &iterations };
+    double best = INFINITY;
+    void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
     unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
+        kbi_single_begin(false, false);
         int failed = kbi_launch(kernel, blocks, 256, arguments);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (failed || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess ||
-            cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop) != cudaSuccess)
-            return cudaGetLastError(), KBI_UNTOLD;
-        if (i && (best == 0 || ms < best)) best = ms;
+        double ns = kbi_single_end();
+        if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
+        if (i) best = KBI_MIN(best, ns);
     }
-    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : KBI_UNTOLD;
+    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
@@ -10376,28 +9673,38 @@ typedef struct kbi_algorithm {
     int reserved[4];
 } kbi_algorithm;
 
+#define KBI_CUBLAS_CALLS(x)                                                                                          \
+    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
+        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
+            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
+                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
+                    x(layout, "MatrixLayoutCreate",                                                                  \
+                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
+                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
+                                                                               (void** preference))                  \
+                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
+                              (void* preference, int attribute, const void* value, size_t n))                        \
+                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
+                                    x(search, "MatmulAlgoGetHeuristic",                                              \
+                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
+                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
+                                        x(multiply, "Matmul",                                                        \
+                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
+                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
+                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
+                                           size_t bytes, kb_stream stream))
+
 typedef struct kbi_cublas {
     void* handle;
-    int (*create)(void** handle);
-    int (*destroy)(void* handle);
-    int (*describe)(void** what, int compute, int scale);
-    int (*describe_more)(void* what, int attribute, const void* value, size_t bytes);
-    int (*describe_end)(void* what);
-    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
-    int (*layout_end)(void* matrix);
-    int (*prefer)(void** preference);
-    int (*prefer_more)(void* preference, int attribute, const void* value, size_t bytes);
-    int (*prefer_end)(void* preference);
-    int (*search)(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                  kbi_algorithm* found, int* n);
-    int (*multiply)(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b, void* of_b,
-                    const void* beta, const void* c, void* of_c, void* d, void* of_d, const kbi_algorithm* algorithm,
-                    void* workspace, size_t bytes, kb_stream stream);
+#define KBI_X(name, symbol, parameters) int(*name) parameters;
+    KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
 } kbi_cublas;
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
     kb_dtype fill;
+    uint64_t one; // in the type of scale
 } kbi_product;
 
 enum {
@@ -10410,34 +9717,25 @@ enum {
 };
 
 // f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
-static const kbi_product kbi_products[] = {
-    { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64 },     { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32 },
-    { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16 },     { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16 },
-    { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16 }, { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3 },
-    { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8 }
-};
+static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
+                                            { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
+                                            { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
+                                            { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16, 0x3c00 },
+                                            { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16, 0x3f800000 },
+                                            { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
+                                            { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
 // Newest first; one that this driver is too old for does not start.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
+        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (!library) continue;
-        kbi_find(library, "cublasLtCreate", &c->create);
-        kbi_find(library, "cublasLtDestroy", &c->destroy);
-        kbi_find(library, "cublasLtMatmulDescCreate", &c->describe);
-        kbi_find(library, "cublasLtMatmulDescSetAttribute", &c->describe_more);
-        kbi_find(library, "cublasLtMatmulDescDestroy", &c->describe_end);
-        kbi_find(library, "cublasLtMatrixLayoutCreate", &c->layout);
-        kbi_find(library, "cublasLtMatrixLayoutDestroy", &c->layout_end);
-        kbi_find(library, "cublasLtMatmulPreferenceCreate", &c->prefer);
-        kbi_find(library, "cublasLtMatmulPreferenceSetAttribute", &c->prefer_more);
-        kbi_find(library, "cublasLtMatmulPreferenceDestroy", &c->prefer_end);
-        kbi_find(library, "cublasLtMatmulAlgoGetHeuristic", &c->search);
-        kbi_find(library, "cublasLtMatmul", &c->multiply);
-        bool all = c->create && c->destroy && c->describe && c->describe_more && c->describe_end && c->layout &&
-                   c->layout_end && c->prefer && c->prefer_more && c->prefer_end && c->search && c->multiply;
+#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
+        KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
         if (all && c->create(&c->handle) == 0) return true;
         dlclose(library);
     }
@@ -10454,13 +9752,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     signed char fast = 1;
     size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
     char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const double one64 = 1;
-    const float one32 = 1;
-    const int32_t one_whole = 1;
-    const uint16_t one16 = 0x3c00;
     const uint64_t zero = 0;
-    const void* one = p->scale == 0 ? (const void*)&one32 : p->scale == 1 ? (const void*)&one64 : (const void*)&one16;
-    if (p->scale == 10) one = &one_whole;
     int e = c->describe(&what, p->compute, p->scale);
     if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
     if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
@@ -10469,59 +9761,52 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     if (!e) e = c->prefer(&preference);
     if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
     if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = 0;
+    double best = INFINITY;
     for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        float ms = 0;
         uint64_t cycles = 400000;
         void* arguments[] = { &cycles };
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        int refused = c->multiply(c->handle, what, one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
+        kbi_single_begin(false, false);
+        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
                                   workspace, kbi_lab.gpu.stream);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) break;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i % 4 && !refused && (best <= 0 || ms * 1e6 < best)) best = ms * 1e6;
+        double ns = kbi_single_end();
+        if (kbi_nan(ns)) break;
+        if (i % 4 && !refused) best = KBI_MIN(best, ns);
     }
     if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
     if (what) c->describe_end(what);
     cudaGetLastError();
-    *failed = best <= 0 && e != KBI_LT_UNSUPPORTED;
-    return best;
+    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
+    return kbi_finite(best) ? best : 0;
 }
-
-static const double kbi_product_seconds = 0.2; // for a roof
 
 // The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
+    const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
     bool failed = false, told = false;
-    int in_bytes = 1, out_bytes = 1;
-    for (int i = 0; i < KBI_COUNT(kbi_products); i++)
-        if (kbi_products[i].roof == which) in_bytes = kbi_products[i].in_bytes, out_bytes = kbi_products[i].out_bytes;
-    while (largest > 1024 && largest * largest * (2 * in_bytes + out_bytes) > room) largest /= 2;
-    size_t all = (size_t)(largest * largest * (2 * in_bytes + out_bytes)) + KBI_LT_BYTES;
-    if (cudaMalloc((void**)&data, all) != cudaSuccess) { // perhaps there is room after another case
-        cudaGetLastError();
-        *of = *most = NAN;
-        return;
-    }
+    while (first->roof != which) first++;
+    const int bytes = 2 * first->in_bytes + first->out_bytes;
+    while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
+    *of = *most = NAN; // perhaps there is room after another case
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
     *of = *most = 0;
     uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
     void* arguments[] = { &rest };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
-        for (int i = 0; i < KBI_COUNT(kbi_products); i++) {
-            const kbi_product* p = &kbi_products[i];
+        for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
-            for (int zeros = 0; zeros < 2 && p->roof == which; zeros++) {
-                double left = kbi_product_seconds - kbi_seconds_since(began);
+            for (int zeros = 0; zeros < 2; zeros++) {
+                double left = seconds - kbi_seconds_since(began);
                 if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * in_bytes), kbi_lab.gpu.stream);
+                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
+                                    kbi_lab.gpu.stream);
                 else
                     kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
                 double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
@@ -10536,16 +9821,15 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
     double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
-    int64_t began = kbi_now();
     kbi_cublas c;
     memset(&c, 0, sizeof c);
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
+    int64_t began = kbi_now();
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
     if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
     double took = kbi_seconds_since(began);
-    // the library takes a quarter of a second to open when first, which is no roof's
     bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now();
+    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
     if (opened) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
@@ -10553,6 +9837,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
     if (fma > of) of = fma;
     if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
+    cudaGetLastError();
     kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
 }
 #endif
@@ -10747,13 +10032,11 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
 }
 
 void kb_not_found(kb_state* kb, const char* format, ...) {
-    char text[400];
     va_list list;
     (void)kb;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
-    kbi_insight_say("%s", text);
 }
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
@@ -10789,100 +10072,61 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
 // past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once. Over the samples
-// of one case 1.08 is the most that was seen (the 95 % quantile over the 5 % one, 262 cases on an H200).
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5;
+// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
-static const double kbi_shrunk_least_ns = 1000;
 
-// The last samples, less the bias; and, where ten blocks of samples fall without a stop, the first ones.
-static double kbi_alike_late(const kbi_run* run, double bias, double* first) {
-    double blocks[KBI_STATS_BLOCKS];
-    int64_t n = run->m.n;
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as long as
+// it would be at the clock of the samples. What it finds is said when the function has returned: its outputs may show
+// for certain what times only suggest.
+static void kbi_look_for_shrinking(kbi_run* run) {
+    const kbi_alike* a = &run->alike;
+    const int64_t n = run->m.n;
+    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
+    char was[40], is[40];
+    if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double late = kbi_median_of(run->m.samples, n, scratch) - bias;
+    double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
+    if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    *first = falls ? blocks[0] - bias : 0;
-    return KBI_MAX(falls ? blocks[KBI_STATS_BLOCKS - 1] - bias : late, 0);
-}
-
-// The second to fourth launch of the warm-up, as the shortest of them would be at the clock of the samples, less the
-// bias; 0 where they say nothing.
-static double kbi_alike_early(const kbi_run* run, double bias) {
-    const kbi_alike* a = &run->alike;
-    double early = INFINITY;
-    if (a->n < KBI_EARLY || run->sampling.timer->alone) return 0;
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i]);
-    bool slower = kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock;
-    return (early - bias) * (slower ? a->clock / run->m.sm_clock : 1);
-}
-
-// Said when the body has returned: its outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, first = 0;
-    char was[40], is[40];
-    if (run->m.n <= 0 || kbi_failed(run)) return;
-    double late = kbi_alike_late(run, bias, &first), early = kbi_alike_early(run, bias);
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
+    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
+        early *= a->clock / run->m.sm_clock;
+    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    kbi_show_time(late * 1e-6, is);
-    if (first > kbi_shrunk_samples * late)
+    if (first > kbi_shrunk_samples * last)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "a launch took %s in the first samples, ever less, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), is);
-    else if (early > much * late + kbi_shrunk_least_ns)
+                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
+                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+    else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was), is);
+                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
+                 kbi_show_time(last * 1e-6, is));
 }
 
-// Of launches in a row: 2 where every second one takes so much longer than the others, or they than it; 3 and 4 alike;
-// 0 where there is no such turn.
-static int kbi_alike_turns(const double* ns, int n, double bias, double much, double least) {
-    for (int p = 2; p <= 4; p++)
+// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+static void kbi_look_for_turns(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->by_clock;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
+    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
+    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    if (!kbi_finite(bias)) bias = 0;
+    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
         for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 };
-            for (int i = 0; i < n; i++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+            for (int i = 0; i < KBI_TURNS; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least) return p;
+                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                             "one launch in %d takes another time than the others, again and again", p);
         }
-    return 0;
-}
-
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
-    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    int turn =
-        kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
-    if (turn)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "one launch in %d takes another time than the others, again and again", turn);
-}
-
-enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
-
-// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
-// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
-    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
-    int n = runs / 2, settling = n;
-    for (int i = 0; i < runs; i++) {
-        double each[KBI_TRIALS];
-        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
-        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
-    }
-    double steady = kbi_median_of(mean + n, n, scratch);
-    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
-    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
-    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
-    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
-    return settling;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11043,26 +10287,11 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     return left > 0 && kbi_precision_of(run->m.samples, n) * (left + bias) / left <= r->precision;
 }
 
-// --- units ---
-
-// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
-static void kbi_warm_begin(kbi_run* run) {
-    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
-    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
-    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
-    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
-    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
-    run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
-        kb_note(&run->kb, "not audited: cannot be captured");
-}
+// --- phases ---
 
 // For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+    static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
     if (run->place.stand_in || !kbi_show_range) return;
     if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
@@ -11085,32 +10314,26 @@ static bool kbi_wants_audit(const kbi_run* run) {
     return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
 }
 
-// Whether it is run once more only to look whether the device goes on behind it.
-static bool kbi_wants_look(const kbi_run* run) {
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool inspected = run->work.verdict && run->work.verdict->known;
-    return run->backend->capture.begin && !run->work.host && !waits && !inspected && !run->place.stand_in;
-}
-
-// What the inspection has found decides, before the block is run here.
-static void kbi_stop_condemned(kbi_run* run) {
+// What the inspection of this block's calls found; NULL: there was none.
+static const kbi_verdict* kbi_findings(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
-    if (known && v->flag >= 0) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
+    return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block is run for the audit; one that capture refuses is not captured.
+// Whether the block is run for the audit; one that capture refuses is not captured. One that is neither captured nor
+// inspected runs once more to show whether the device goes on behind it.
 static bool kbi_audit_begins(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (known && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
-    if (known && !v->captures && kbi_wants_audit(run)) {
+    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
-    return kbi_wants_audit(run) || kbi_wants_look(run);
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
@@ -11134,63 +10357,69 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
+// --- which unit comes next; KBI_NO_UNIT: look again ---
+
+// Runs a unit of a timer that needs no block, or says which unit the block runs for.
+static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
+    if (!run->sampling.timer->alone) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
     run->sampling.timer->alone(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
+    return KBI_NO_UNIT;
 }
 
-// Rests until the conductor lets it go on. false: the body has to return, and to be called again.
+// Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
     run->place.resting = !run->place.fiber;
     if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
     return !run->place.resting;
 }
 
-// At the end of its slot a run rests until it is given another, or told that it is enough.
-static bool kbi_slot_is_full(const kbi_run* run) {
-    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
-    return run->place.order == KBI_SLOT && full && !run->sampling.open;
-}
-
-static bool kbi_wants_sample(kbi_run* run) {
-    if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    return run->place.order != KBI_FINISH;
-}
-
-// Warm-up, but first what the conductor wants. KBI_NO_UNIT: look again.
+// Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
     if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
-    if (!run->sampling.timer) kbi_warm_begin(run);
+    if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
+        static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+        const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        bool wall = timer == &kbi_wall_timer, told = run->work.verdict && run->work.verdict->known;
+        run->sampling.timer = timer;
+        snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
+        if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
+            snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
+        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_began = run->call.window.begin = kbi_now();
+        if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
+            kb_note(&run->kb, "not audited: cannot be captured");
+    }
     if (run->place.order == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-    else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_WARM);
     else
-        return KBI_WARM;
+        return kbi_timed_unit(run, KBI_WARM);
     return KBI_NO_UNIT;
 }
 
+// At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    if (kbi_slot_is_full(run) && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!run->sampling.open && !kbi_wants_sample(run)) {
-        if (run->place.order == KBI_BY_ITSELF) { // now: the clock falls, and throttling ends, when the device idles
-            kbi_note_clock(run, kbi_clock_mhz(run));
-            kbi_sense(run);
-            kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
-        }
-        kbi_look_for_shrinking(run);
-        kbi_phase_enter(run, KBI_PHASE_TURNS);
-    } else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_SAMPLE);
-    else
-        return KBI_SAMPLE;
+    const kbi_place* place = &run->place;
+    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
+    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (!between ||
+        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
+        return kbi_timed_unit(run, KBI_SAMPLE);
+    if (alone) { // now: the clock falls, and throttling ends, when the device idles
+        kbi_note_clock(run, kbi_clock_mhz(run));
+        kbi_sense(run);
+        kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
+    }
+    kbi_look_for_shrinking(run);
+    kbi_phase_enter(run, KBI_PHASE_TURNS);
     return KBI_NO_UNIT;
 }
 
@@ -11216,43 +10445,36 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Whether what later launches submit can be held against the audit: several in a row, so that none hides that works
-// every second time.
-static bool kbi_compares(const kbi_run* run) {
-    return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
-}
-
-// A function that gives back new memory at each call gave some behind the samples that nothing was run to fill.
-static bool kbi_left_unrun(const kbi_run* run) { return run->work.called && run->alike.compared > 0; }
-
 static kbi_phase kbi_after_audit(const kbi_run* run) {
     return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
 }
 
-// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
+// The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
     while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
             if (run->work.again || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
-            else if (!kbi_failed(run))
+            else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE:
-            if (kbi_compares(run) && run->alike.compared++ < KBI_COMPARISONS)
+        case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
+            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
                 kbi_phase_enter(run, KBI_PHASE_PROVE);
             break;
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            if (kbi_put_back(run) || kbi_left_unrun(run)) unit = KBI_PROVED;
+            // a function that gives back new memory at each call gave some when nothing was run to fill it
+            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
             break;
         case KBI_PHASE_INSIDE:
             if (kbi_inside_wants(run))
@@ -11265,18 +10487,21 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
     return unit;
 }
 
+// --- a unit begins, and ends ---
+
 static void kbi_mark(kbi_run* run, bool begin) {
     if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
     if (run->call.looks && !begin) run->call.looks--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
+    const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
     run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
-        kbi_stop_condemned(run);
+        if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
         kbi_inspect_first(run, true);
         kbi_mark(run, true);
         return kbi_failed(run) ? 0 : 1;
@@ -11297,23 +10522,23 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
                  called);
-    if (unit == KBI_CHECKED) {
+    switch (unit) {
+    case KBI_CHECKED:
         kbi_mark(run, false);
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
-    } else if (unit == KBI_AUDITED) {
+        break;
+    case KBI_AUDITED:
         run->backend->capture.end(run);
         if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
-    } else if (unit == KBI_COMPARED) {
-        run->backend->capture.compare(run);
-    } else if (unit == KBI_PROVED) {
-        kbi_stop_on_error(run, "in the last run of the timed block");
-    } else if (unit == KBI_INSIDE) {
-        kbi_inside_end(run);
-    } else if (unit != KBI_CAPTURED) {
-        run->sampling.timer->end(run);
+        break;
+    case KBI_COMPARED: run->backend->capture.compare(run); break;
+    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_CAPTURED: break;
+    default: run->sampling.timer->end(run);
     }
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
@@ -11360,8 +10585,8 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
 
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
-    if (run->m.status != KB_OK) return false;
-    if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    // left by break: kbi_body_ended says so
+    if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
     if (run->call.over || (run->call.looped && !run->call.sampled))
@@ -11370,7 +10595,6 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
     if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
@@ -11384,27 +10608,23 @@ void kbi_leave(kb_state* kb) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
+  >>calls     measure: the calls of a function that make a case: one that is checked, one that is measured.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What follows from a word, as what a library throws that finds no GPU, takes none away.
+// What follows from a skip or a failure, as what a library throws that finds no GPU, takes none away.
 void kbi_threw(kb_state* kb, const char* what) {
-    if (kb->run->m.status != KB_OK) return;
-    kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
-             what ? what : " that is no std::exception");
+    if (kb->run->m.status == KB_OK)
+        kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
+                 what ? what : " that is no std::exception");
 }
 
-static void kbi_call_guarded(kbi_run* run, kb_body body) {
-    const kb_build* build = run->of->entry->build;
-    if (build && build->call)
-        build->call(body, &run->kb);
-    else
-        body(&run->kb);
-}
-
-// Each call begins in the folder where the program was started, and with the process as the first one found it.
+// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) kbi_before_note();
+    if (!kbi_before.known) {
+        kbi_before.known = true;
+        fegetenv(&kbi_before.floats);
+        kbi_before.state = kbi_leftovers_now();
+    }
     kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
@@ -11423,19 +10643,21 @@ static void kbi_stray(void) {
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
 static void kbi_call_function(kbi_run* run) {
-    volatile pid_t here = getpid();
-    uintptr_t of = (uintptr_t)run->of;
-    if (run->of->desc) { // the process is somebody else's, with its own timers, folder and children
-        kbi_call_guarded(run, run->of->entry->body);
-        return;
-    }
-    kbi_call_clear();
+    const kb_entry* entry = run->of->entry;
+    const volatile pid_t here = getpid();
+    const uintptr_t of = (uintptr_t)run->of;
+    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    if (own) kbi_call_clear();
     kbi_lab.running = of;
-    if (!kbi_lab.strays) {
+    if (own && !kbi_lab.strays) {
         void* p = mmap(NULL, sizeof *kbi_lab.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) kbi_lab.strays = (volatile uintptr_t*)p;
     }
-    kbi_call_guarded(run, run->of->entry->body);
+    if (entry->build && entry->build->call)
+        entry->build->call(entry->body, &run->kb);
+    else
+        entry->body(&run->kb);
+    if (!own) return;
     if (getpid() != here) kbi_stray();
     if (!kbi_lab.strays || *kbi_lab.strays != of) return;
     *kbi_lab.strays = 0;
@@ -11443,13 +10665,11 @@ static void kbi_call_function(kbi_run* run) {
 }
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
-    run->call.phase = first;
-    run->call.last = last;
-    run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
-    run->call.reset = false;
+    const kbi_body_call before = run->call;
+    memset(&run->call, 0, sizeof run->call);
+    run->call.phase = first, run->call.last = last;
+    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
     run->sampling.batch = 1;
-    run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
     if (run->call.fresh) return; // in the memory of the call before
@@ -11466,18 +10686,6 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Of the blocks before last in the list; NULL: of all.
-static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
-    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
-        return;
-    }
-}
-
 // Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
 // far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
 // nothing of the data.
@@ -11488,8 +10696,8 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
-            b->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            kbi_home(run->backend, block->place)
+                ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
             any = true;
@@ -11497,18 +10705,26 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
+// What is left to say when the function has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
+    const kbi_backend* b = run->backend;
+    const bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
-    if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
+    if (in_flight && b->timing.abandon) b->timing.abandon();
     if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
-    kbi_stop_if_broken(run);
+    const char* broken = b->timing.broken ? b->timing.broken() : NULL;
+    if (broken) { // the cause of what else went wrong in this case; each one after it would fail
+        kbi_raise(run, KB_FLAG_CUDA_ERROR);
+        kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+        kbi_give_word(run, KB_FAILED);
+    }
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
@@ -11518,36 +10734,47 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run, NULL);
-    bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
-    if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
-    if (!lost && run->work.graph) run->backend->capture.forget(run);
+    if (!lost) {
+        kbi_check_guards(run);
+        if (first && kbi_all_constant(run)) run->m.constant = 1;
+        if (run->work.graph) b->capture.forget(run);
+    }
     run->memory.keeps = keeps;
     if (keeps)
         kbi_memory_keep(run);
     else
-        kbi_memory_free(run->backend, &run->memory, lost);
-    int64_t left = kbi_free_bytes(run->backend);
+        kbi_memory_free(b, &run->memory, lost);
+    int64_t left = kbi_free_bytes(b);
     if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
 
-static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe) {
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe,
+                         const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b;
-    run->machine = machine;
-    run->recipe = recipe;
-    run->work.expect = recipe->expect;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->work.expect = c->desc ? c->desc->expect : 0;
+    run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
     run->began = kbi_now();
     kbi_lab.kept = kbi_lab.lost = 0;
+    run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
     run->kb.seed = recipe->seed;
-    run->kb.run = run;
+    run->kb.operation = c->entry->operation, run->kb.implementation = c->entry->implementation;
+    run->kb.direction = c->direction;
+    run->kb.dtype = c->dtype;
+    run->kb.user = c->entry->user;
+    const kb_build* build = kbi_build_of(c->entry);
+    run->m.debug_build = !build->optimised || build->instruments || kbi_instruments_here();
+    if (!c->desc) return;
+    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
+    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
+    if (c->desc->items > 0) run->m.items = c->desc->items;
 }
 
 static void kbi_run_finish(kbi_run* run) {
@@ -11562,20 +10789,10 @@ static void kbi_run_finish(kbi_run* run) {
     kbi_want_roofs(run);
 }
 
-static void kbi_run_case(kbi_run* run, const kbi_case* c) {
-    run->of = c;
-    run->kb.operation = c->entry->operation;
-    run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
-    run->work.called = c->entry->returns;
-    run->m.debug_build = kbi_debug_build(c->entry);
-    if (!c->desc) return;
-    run->work.expect = c->desc->expect;
-    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
-    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
-    if (c->desc->items > 0) run->m.items = c->desc->items;
+static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
+    kbi_body_begins(run, first, last);
+    kbi_call_function(run);
+    kbi_body_ended(run);
 }
 
 // --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
@@ -11589,9 +10806,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
     run->call.fresh = false;
     run->kb.seed = run->recipe->seed;
     run->work = work;
@@ -11603,13 +10818,11 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
 // if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
-        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-        kbi_call_function(run);
-        kbi_body_ended(run);
+        kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
@@ -11631,9 +10844,7 @@ static void kbi_measure_call(kbi_run* run) {
 // A call of its own for those who look into the block, and time nothing: to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
@@ -11642,14 +10853,14 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- run ---
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
-                                    kb_axis_type b) {
+static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
+                                    kb_axis_type a, kb_axis_type b) {
     const kbi_case* c = kb->run->of;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
+    kbi_note_call(kb, call, true);
     for (int i = 0; i < c->n_params; i++) {
         if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
@@ -11658,27 +10869,24 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
                  known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, what), found = NULL;
     kbi_text_free(&known);
     return found;
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_int", true);
-    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_real", true);
-    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
-    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
@@ -11765,8 +10973,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->place.resting;
 }
 
-// --- memory ---
-
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
@@ -11776,12 +10982,15 @@ static bool kbi_checks_now(kbi_run* run) {
     return false;
 }
 
+// false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_proven(run);
+    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    return passed;
+    if (passed || !kbi_last_run(run, true)) return passed;
+    kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
+    return true;
 }
 
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
@@ -11805,15 +11014,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
-    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_stale(run))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
-    else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
+    if (what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
-    else if (!c.passed)
+    else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return passed;
+    return false;
 }
 
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
@@ -11833,19 +11040,12 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[sizeof run->m.message];
     va_list list;
     kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (!kbi_check_done(run, passed, error, tolerance)) kbi_vstop(run, KB_FLAG_VERIFY_FAIL, format, list);
     va_end(list);
-    kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_stale(run))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
-                 text);
-    else if (!passed)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
     return passed;
 }
 
@@ -11855,18 +11055,17 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
     va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
+    kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
     kbi_give_word(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[sizeof kb->run->m.message];
     va_list list;
+    if (kb->run->m.status == KB_SKIPPED) return;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    kbi_vstop(kb->run, KB_FLAG_BAD_CASE, format, list);
     va_end(list);
-    if (kb->run->m.status != KB_SKIPPED) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
@@ -11898,30 +11097,27 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its body suspended
+typedef struct kbi_arm { // a case of the group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
     struct kbi_arm* replicas; // --rotate
     int n_replicas;
-    bool over;                   // failed, or its body has returned
+    bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline
-    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
-    int n, rounds;
-    int settling; // runs of the block that settle it in its slot
-    kbi_stage* stage;
+    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;             // without the control; with it, if there is one
+    int rounds;
+    int settling; // runs of the block at the begin of a slot that are no samples
+    bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
 } kbi_contest;
-
-static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
-static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -11940,68 +11136,56 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
         kbi_arm_main(a);
 }
 
+// The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
+static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+    const kbi_run* run = &first->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    a->run.work.verdict = run->work.verdict;
+    a->run.sink = run->sink, a->run.index = -1;
+    a->run.place.stand_in = true;
+    a->index = first->index;
+}
+
 // --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// After the first call: the copies that a case is going to need places for.
-static int kbi_copies_planned(const kbi_run* run) {
-    bool rotate = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && kbi_wants_audit(run);
-    int64_t n = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
-    return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
-}
-
-// The next copy goes to its place on the stage; it has none where the second call allocates otherwise than the first.
-static void kbi_copy_place(kbi_arm* a, kbi_memory* copy, int which) {
-    kbi_memory* first = &a->run.memory;
-    if (!first->stage) return;
-    first->strayed |= which >= first->copies;
-    if (which >= first->copies) return;
-    copy->first = first;
-    copy->stage = first->stage;
-    copy->most = first->most;
-    copy->at = (size_t)which * first->stage->stride;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
-    int64_t bytes = a->run.memory.device, n = kbi_copies_of(&a->run, bytes);
+    kbi_memory* first = &a->run.memory;
+    int64_t n = kbi_copies_of(&a->run, first->device);
     // on a stage they are in what was allocated
-    int64_t room = a->run.memory.stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
-    if (n < 2 || n > KBI_REPLICAS || n * bytes > room) {
-        if (n < 2)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
-        else if (n > KBI_REPLICAS)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                     "it takes %lld copies of this data to exceed L2 twice; at most %d rotate", (long long)n,
-                     KBI_REPLICAS);
-        else
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice",
-                     (long long)n);
-        return;
-    }
+    if (n < 2)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+    else if (n > KBI_REPLICAS || n * first->device > room)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
+                 (long long)n, KBI_REPLICAS);
+    if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
-    memset(a->replicas, 0, sizeof(kbi_arm) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[i];
-        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.recipe);
-        kbi_run_case(&copy->run, a->run.of);
-        copy->run.work.verdict = a->run.work.verdict;
-        kbi_copy_place(a, &copy->run.memory, i + 1);
-        copy->index = a->index;
+        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_memory* memory = &copy->run.memory;
+        kbi_arm_again(copy, a);
+        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->strayed = true;
+        } else if (first->stage) {
+            memory->first = first, memory->stage = first->stage, memory->most = first->most;
+            memory->at = (size_t)(i + 1) * first->stage->stride;
+        }
         copy->run.place.order = KBI_HOLD;
-        copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
-            return;
-        }
-        a->n_replicas++;
-        kbi_go_on(c, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        if (copy->over)
+            kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
+        else
+            kbi_go_on(c, copy);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
@@ -12022,7 +11206,28 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    kbi_place* place = &a->run.place;
+    bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
+    place->in_turn = c->n > 1 || many;
+    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
+    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (!many || a->over) return;
+    kbi_arm_replicate(c, a);
+    kbi_arm_capture(c, a);
+    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    kbi_go_on(c, a);
+}
+
+static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+    a->run.place.order = KBI_FINISH;
+    if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
         a->replicas[i].run.place.order = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
@@ -12032,6 +11237,7 @@ static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
     KBENCH_FREE(a->replicas);
     a->replicas = NULL;
     a->n_replicas = 0;
+    kbi_fiber_free(&a->fiber);
 }
 
 // A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
@@ -12039,14 +11245,13 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
-                                        ? 1
-                                        : 8); // launches are a slot by themselves
+    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
+    a->run.place.slot_end = from + (one ? 1 : 8);
     if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
     if (a->run.place.slot_end == from) return NAN;
     a->run.place.settling = c->settling;
     kbi_go_on(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
+    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
     memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
@@ -12070,9 +11275,9 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 static double kbi_contest_width(const kbi_contest* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 1; i < kbi_contest_slots(c); i++) {
+    for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = kbi_contest_arm(c, i);
+        const kbi_arm* a = c->arms[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -12084,88 +11289,43 @@ static double kbi_contest_width(const kbi_contest* c) {
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true;
-    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
-        c->arms[i]->run.sampling.next_look = c->rounds % 8 ? INT64_MAX : 0;
-    for (int i = 0; i < c->n; i++)
+    bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
+    for (int i = 0; i < c->n; i++) {
+        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+    }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
     if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
     if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-// Slots of so many runs for one of the contest, each after somebody else. false: the device is lost.
-static bool kbi_slots_try(kbi_contest* c, int which, int runs, double ns[KBI_TRIALS][KBI_TRIAL_LONG]) {
-    int slots = kbi_contest_slots(c);
-    kbi_arm* a = kbi_contest_arm(c, which);
-    for (int t = 0; t < KBI_TRIALS && !a->over; t++) {
-        kbi_arm* other = kbi_contest_arm(c, (which + 1 + t % (slots - 1)) % slots);
-        for (int k = 0; k < 2; k++) {
-            kbi_arm* now = k ? a : other;
-            if (now->over) continue;
-            now->run.place.slot_end = now->run.m.n;
-            now->run.place.settling = k ? runs : 1;
-            now->run.place.settled = k ? ns[t] : NULL;
-            kbi_go_on(c, now);
-            now->run.place.settled = NULL;
-            if (kbi_lost(&now->run)) return false;
-        }
-    }
-    return true;
-}
-
-// Tries slots before any counts. false: the device is lost.
-static bool kbi_contest_settle(kbi_contest* c) {
-    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
-    int slots = kbi_contest_slots(c), settling = 1;
-    bool slow = false, steady = false;
-    for (int i = 0; i < c->n; i++) {
-        slow |= c->arms[i]->run.work.estimate_ns > 500000;
-        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
-    }
-    c->settling = 0;
-    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
-    for (int i = 0; i < slots && !slow; i++) {
-        kbi_arm* a = kbi_contest_arm(c, i);
-        bool ends = true;
-        int its = 0;
-        for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG; runs *= 2) { // once more, where they may not be all
-            if (!kbi_slots_try(c, i, runs, ns)) return false;
-            its = a->over ? 0 : kbi_settling_of(ns, runs, &ends);
-            if (its < runs / 2) break;
-        }
-        settling = KBI_MAX(settling, its);
-        if (!a->over && !ends) // of the baseline's equal the baseline says it
-            kb_note(&c->arms[i < c->n ? i : 0]->run.kb,
-                    "after %d runs of a turn, which do not count, it still changes", its);
-    }
-    c->settling = settling;
-    return true;
-}
-
-static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
-    int64_t began = kbi_now() - kbi_lab.stood;
-    for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
-        int live = 0;
-        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
-        for (int k = 0; k < slots; k++) {
-            kbi_arm* a = kbi_contest_arm(c, order[k]);
-            a->ns[c->rounds] = kbi_slot(c, a);
-            if (kbi_lost(&a->run)) return;
-        }
-        c->rounds++;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        if (!live || kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9)) return;
-    }
-}
-
 static void kbi_contest_rounds(kbi_contest* c) {
-    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
-    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
+    int order[KBI_SLOTS], live = c->n;
+    bool lost = false, enough = false;
+    c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
+    for (int i = 0; i < c->n; i++) {
+        const kbi_run* run = &c->arms[i]->run;
+        if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
+        if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
+    }
+    int64_t began = kbi_now() - kbi_lab.stood;
+    while (live && !lost && !enough) {
+        kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
+        for (int k = 0; k < c->slots && !lost; k++) {
+            kbi_arm* a = c->arms[order[k]];
+            a->ns[c->rounds] = kbi_slot(c, a);
+            lost = kbi_lost(&a->run);
+        }
+        if (lost) break;
+        c->rounds++;
+        live = 0;
+        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
+        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+    }
+    for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->arms[i]->run;
@@ -12180,50 +11340,27 @@ static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->equal) run->m.control_ns = kbi_copy_reals(c->equal->ns, c->rounds);
+    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
     // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
-    run->m.stage = c->stage != NULL && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
-    const kbi_recipe* r = c->recipe;
-    bool many = r->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    a->run.place.in_turn = c->n > 1 || many;
-    a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
-    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-    if (a->over)
-        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-    else
-        kbi_go_on(c, a);
-    if (many && !a->over) {
-        kbi_arm_replicate(c, a);
-        kbi_arm_capture(c, a);
-        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-        kbi_go_on(c, a);
-    }
-}
-
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
+// others stay where they are, since the process ends.
 static bool kbi_contest_run(kbi_contest* c) {
-    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < slots && good; i++) {
-        kbi_arm_start(c, kbi_contest_arm(c, i));
-        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
+    for (int i = 0; i < c->slots && good; i++) {
+        kbi_arm_start(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
-        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
-    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
-        kbi_arm* a = kbi_contest_arm(c, i);
-        a->run.place.order = KBI_FINISH;
-        if (kbi_lost(&a->run)) good = false;
-        if (!a->over && good) kbi_go_on(c, a);
-        if (good) kbi_arm_replicas_end(c, a), kbi_arm_keep_rounds(c, a), kbi_fiber_free(&a->fiber);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
+        kbi_arm_end(c, c->arms[i]);
+        kbi_arm_keep_rounds(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     return good;
 }
@@ -12233,91 +11370,64 @@ static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
-typedef struct kbi_room {
-    int64_t device, host, largest; // bytes; of the largest stage
-} kbi_room;
-
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
-    kbi_room r = { 0, 0, 0 };
-    size_t largest = 0;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + equal; i++) {
-        const kbi_run* run = &arms[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
-        int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
-        r.device += (copies > 1 ? KBI_MAX(all, span) : all) + run->memory.read_bytes;
-        r.host += copies * run->m.host_memory;
-        r.largest = KBI_MAX(r.largest, span);
-    }
-    return r;
-}
-
-// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor where
-// swapping takes longer than measuring.
-static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
-    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
-    return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
-}
-
-// The baseline once more. It was checked; nobody asks it.
-static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
-    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-    const kbi_run* of = &baseline->run;
-    memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
-    kbi_run_case(&a->run, of->of);
-    a->run.work = of->work;
-    a->run.memory.most = of->memory.most;
-    a->run.memory.copies = of->memory.copies;
-    a->run.sink = of->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
-    a->index = baseline->index;
-    return a;
-}
-
-static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
-    kbi_stage stage;
-    kbi_memory* memories[KBI_SLOTS];
-    const kbi_backend* b = c->arms[0]->run.backend;
-    int n = kbi_contest_slots(c);
-    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
-    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
-    c->stage = staged ? &stage : NULL;
-    bool good = kbi_contest_run(c);
-    if (staged && good) kbi_stage_close(&stage, memories, n);
-    return good;
-}
-
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    bool equal = n > 1; // whoever says how many samples there are asks of each rival, and gets no less sure a verdict
-    for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, equal);
-    int64_t device = room.device + room.largest;
-    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
-    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    const kbi_backend* b = arms[0]->run.backend;
+    int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
+    size_t largest = 0;
+    for (int i = 0; i < n; i++) { // after its first call a case is known to need places for so many copies
+        kbi_run* run = &arms[i]->run;
+        bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
+        int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
+        run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
+        largest = KBI_MAX(largest, run->memory.most);
+    }
+    for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
+        const kbi_run* run = &arms[i % n]->run;
+        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
+        device += run->memory.read_bytes;
+        host += run->memory.copies * run->m.host_memory;
+        stage_bytes = KBI_MAX(stage_bytes, span);
+    }
+    device += stage_bytes;
+    if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
+    bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
+    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
+    // not where a tool wants every block to be an allocation of its own, nor where swapping takes longer than measuring
+    bool wanted = KBI_STAGES && !arms[0]->run.machine->tool[0] && stage_bytes > 0 &&
+                  stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
+        kbi_stage stage;
+        kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.arms = arms + i;
-        c.n = together ? n : 1;
-        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
         c.sink = sink;
         c.recipe = recipe;
-        good = kbi_contest_staged(&c, room.largest);
-        for (int j = 0; j < c.n; j++)
-            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
-        if (c.equal && good) kbi_measured_free(&c.equal->run.m), KBENCH_FREE(c.equal);
+        c.n = c.slots = together ? n : 1;
+        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
+        if (c.n > 1) {
+            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+            kbi_arm_again(control, arms[0]);
+            control->run.work = arms[0]->run.work;
+            control->run.memory.most = arms[0]->run.memory.most;
+            control->run.memory.copies = arms[0]->run.memory.copies;
+        }
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
+        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
+        good = kbi_contest_run(&c);
+        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        for (int k = 0; k < c.n; k++)
+            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
     }
     return good;
 }
 
-// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
+// false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
@@ -12327,46 +11437,32 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (!wanted[i]) continue;
         kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
         memset(a, 0, sizeof *a);
-        kbi_run_init(&a->run, b, machine, recipe);
-        kbi_run_case(&a->run, &cases[first + i]);
+        kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
-        a->index = first + i;
-        a->run.sink = sink, a->run.index = a->index;
+        a->run.sink = sink, a->run.index = a->index = first + i;
         kbi_tell(sink, KBI_ENTER, a->index, NULL);
+        if (recipe->inside) {
+            kbi_inside* in = kbi_inside_call(&a->run);
+            good = !kbi_lost(&a->run);
+            kbi_tell(sink, KBI_FOUND, a->index, in);
+            KBENCH_FREE(in);
+            kbi_measured_free(&a->run.m);
+            KBENCH_FREE(a);
+            continue;
+        }
         kbi_check_call(&a->run);
-        bool fine = a->run.m.status == KB_OK;
-        good = fine || !kbi_lost(&a->run);
-        if (fine)
+        if (a->run.m.status == KB_OK) {
             arms[count++] = a;
-        else
-            kbi_arm_result(a, sink), KBENCH_FREE(a);
+            continue;
+        }
+        good = !kbi_lost(&a->run);
+        kbi_arm_result(a, sink);
+        KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += 64) // as many at once
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), recipe, sink);
+    for (int i = 0; i < count && good; i += KBI_ARMS)
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
     KBENCH_FREE(arms);
-    return good;
-}
-
-// Looks into the marked cases, which have been measured and found right. false: as above.
-static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b,
-                             kbi_machine* machine, int first, int n, const char* wanted, const kbi_sink* sink) {
-    bool good = true;
-    for (int i = 0; i < n && good; i++) {
-        kbi_run* run = wanted[i] ? (kbi_run*)kbi_grow(NULL, sizeof *run) : NULL;
-        if (!run) continue;
-        kbi_run_init(run, b, machine, recipe);
-        kbi_run_case(run, &cases[first + i]);
-        if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
-        run->sink = sink, run->index = first + i;
-        kbi_tell(sink, KBI_ENTER, first + i, NULL);
-        kbi_inside* in = kbi_inside_call(run);
-        good = !kbi_lost(run);
-        kbi_tell(sink, KBI_FOUND, first + i, in);
-        KBENCH_FREE(in);
-        kbi_measured_free(&run->m);
-        KBENCH_FREE(run);
-    }
     return good;
 }
 
@@ -14250,9 +13346,9 @@ static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const struct {
         const char *key, *before;
-    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
-    const char** names[KBI_COUNT(objects)];
-    int count[KBI_COUNT(objects)];
+    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[3];
+    int count[3];
     for (int64_t i = -1; i < n; i++) {
         const kb_result* r = i < 0 ? NULL : &records[i];
         kbi_csv_keys(t, r);
@@ -14620,8 +13716,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
         if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
         if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
     }
-    bool good = (job->inside ? kbi_inside_cases : kbi_run_cases)(cases, &recipe, b, machine, job->first, job->n,
-                                                                 wanted, sink);
+    bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
     const char* left = kbi_left_behind(machine->gpu_present != 0);
     if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
     kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
@@ -14709,28 +13804,25 @@ static struct kbi_destinations {
 
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
-static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
+static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
-    kbi_text full = KBI_BLANK;
     struct stat about;
     bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
-    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
     bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
     for (int i = 0; i < all->n && apart && !device; i++) {
         const kbi_destination* before = &all->of[i];
         apart = !kbi_is(before->path, real);
         if (!apart && !before->option)
-            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, path);
         else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
         else if (!apart)
-            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, path);
     }
     all->of[all->n].option = option;
     all->of[all->n++].path = real;
-    kbi_text_free(&full);
     return apart;
 }
 
@@ -14744,12 +13836,12 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             kbi_destinations.of[kbi_destinations.n++].path =
                 kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
-    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
-    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->value && *i->value &&
             (i->fill || (i->row.name && i->argument && strstr(i->argument, "FILE"))))
-            apart = kbi_destination_take(i->option, NULL, i->value);
+            apart = kbi_destination_take(i->option, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
     for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
@@ -14772,20 +13864,15 @@ static void kbi_outputs_free(kbi_outputs* all) {
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
-                            const char* folder, const char* path, bool append) {
-    kbi_text full = KBI_BLANK;
-    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
+                            const char* path, bool append) {
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     kbi_output_file* f = &all->of[all->n];
     memset(f, 0, sizeof *f);
-    if (folder) kbi_putf(&full, "%s/", folder);
-    kbi_puts(&full, path);
     f->mark = *mark;
     f->fill = fill;
-    bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
+    bool good = kbi_out_open(&f->to, option, path, &f->mark, append);
     all->n += good;
     all->keeps = true;
-    kbi_text_free(&full);
     return good;
 }
 
@@ -14801,7 +13888,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value)
-            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
+            good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -15213,7 +14300,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
-    if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
+    if (m.status != KB_SKIPPED) kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (!s->group.inside) {
@@ -15981,8 +15068,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
-               : s->failed                       ? KBI_EXIT_FAILED
+        code = kbi_desk.interrupted               ? KBI_EXIT_INTERRUPTED
+               : s->failed                        ? KBI_EXIT_FAILED
                : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
                                                   : kbi_nothing_measured(s);
     code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
@@ -16115,24 +15202,7 @@ static struct kbi_host_program { // the process of somebody else's main: what it
     kb_state* current;
 } kbi_host_program;
 
-static const char* kbi_params_fault(const kb_desc* d) {
-    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
-    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
-        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
-        if (!p->name || !*p->name || !known)
-            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
-    }
-    return NULL;
-}
-
 static const char* kbi_desc_fault(const kb_desc* d) {
-    if (!d) return "kb_desc is NULL";
-    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
@@ -16143,27 +15213,37 @@ static const char* kbi_desc_fault(const kb_desc* d) {
         return "kb_desc.mode is cold, hot or graph; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
-    return kbi_params_fault(d);
+    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
+        return "kb_desc.n_params: as many as params has, at most 15";
+    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
+        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
+        if (!p->name || !*p->name || !known)
+            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+    }
+    return NULL;
 }
 
-// Of a description at fault the record still says whose it is. One that says no name has the contest's first one's.
+// first: of a contest, whose name the others may leave out. Of a description at fault only the name is used, and the
+// implementation: the record says whose it is.
 static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
-    kb_desc said;
-    if (d && first && !first->fault && !d->end_canary && !d->name) {
-        said = *d;
-        said.name = first->desc.name;
-        d = &said;
-    }
-    g->fault = kbi_desc_fault(d);
+    kb_desc* own = &g->desc;
+    memset(own, 0, sizeof *own);
+    g->fault = !d              ? "kb_desc is NULL"
+               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
+                               : NULL;
     if (!g->fault) {
-        g->desc = *d;
-        return;
+        *own = *d;
+        if (!own->name && first && !first->fault) own->name = first->desc.name;
+        g->fault = kbi_desc_fault(own);
     }
-    memset(&g->desc, 0, sizeof g->desc);
-    g->desc.name = "unnamed";
-    if (!d || d->end_canary || !d->name || !*d->name) return;
-    g->desc.name = d->name;
-    g->desc.implementation = d->implementation;
+    if (!g->fault) return;
+    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
+    memset(own, 0, sizeof *own);
+    own->name = name, own->implementation = implementation;
 }
 
 // Its texts are kept in the arena: the program may give up its own at once.
@@ -16279,8 +15359,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_recipe_of_desc(&e->recipe, &e->given.desc);
     kbi_host_program_open(&e->recipe);
     e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
-    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
-    kbi_run_case(&e->run, &e->of);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
     kbi_watch_begin();
@@ -16323,14 +15402,14 @@ static void kbi_given_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// What the contest is about is said once; whoever says something else is in the wrong one.
+// What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-    bool apart = (d->device && d->device != first->device) || (d->seed && d->seed != first->seed) ||
-                 (d->samples && d->samples != first->samples) || (d->host && !first->host);
-    if (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold")) apart = true;
-    if (d->precision > 0 && (d->precision < first->precision || d->precision > first->precision)) apart = true;
-    if (d->max_time > 0 && (d->max_time < first->max_time || d->max_time > first->max_time)) apart = true;
+#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
+                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
+#undef KBI_APART
     if (g->fault) return;
     if (!kbi_is(d->name, first->name))
         g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
@@ -16457,56 +15536,32 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 // What was asked for and changes nothing.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    static const struct {
+        int option, beside;
+        const char *effect, *why;
+    } rows[] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
+        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
+        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
+        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (o->on[rows[i].option] && o->on[rows[i].beside])
+            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
+                     kbi_options_table[rows[i].beside].name, rows[i].why);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect: --iters says how many samples there are",
-                     kbi_options_table[known[i]].name);
-    if (o->iters && o->on[KBI_OPTION_max_time])
-        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
-    if (o->procs > 1 && o->on[KBI_OPTION_env]) kbi_warn("--procs is without effect: --env has a number of its own");
-    if (o->on[KBI_OPTION_shard] && o->on[KBI_OPTION_env])
-        kbi_warn("--shard is without effect: --env has no cases of a plan");
     bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
-    for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
-        if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->traits & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+        if (given && (option->traits & KBI_CHOOSES) && looks)
             kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
-}
-
-// Only comparisons have rounds; cases alone go by what else was said.
-static void kbi_warn_rounds(const kbi_options* o, const kbi_plan* plan) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
-    int alone = 0, compared = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (end - first > 1)
-            compared++;
-        else
-            alone++;
     }
-    const char* where = alone ? " where a case has a rival" : "";
-    if (!o->rounds || !plan->n) return;
-    if (!compared) kbi_warn("--rounds is without effect: no case has a rival");
-    for (int i = 0; i < KBI_COUNT(known) && compared; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect%s: --rounds says how many rounds there are",
-                     kbi_options_table[known[i]].name, where);
-    if (o->on[KBI_OPTION_max_time] && compared)
-        kbi_warn("--max-time bounds the warm-up alone%s: --rounds says how many rounds there are", where);
-}
-
-// A runner that splits a program's tests asks in this way whether the program knows of it.
-static bool kbi_shard_noted(void) {
-    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
-    if (!path || !*path) return true;
-    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
-    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
-    close(file);
-    return true;
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
@@ -16530,12 +15585,11 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    for (const kb_instrument* i = kbi_process.instruments; i && kbi_birth.role == KBI_WORKER; i = i->next)
-        if (i->ready && (i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
-            return KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
+    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
+        if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
+            return KBI_EXIT_USAGE;
+    if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
@@ -16543,13 +15597,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         if (instead >= 0) return instead;
     }
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
-    if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
+    if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
-    if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
@@ -16565,39 +15618,21 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Why stdout did not take all of it, or NULL. A write that failed on the way took its reason with it: one byte more is
-// refused for the same, unless there is room again.
-static const char* kbi_stdout_refused(void) {
-    if (fflush(stdout)) return strerror(errno);
-    if (!ferror(stdout)) return NULL;
-    clearerr(stdout);
-    return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
-}
-
-__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
+// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
+// one byte more is refused for the same, unless there is room again.
+int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    const char* why = kbi_stdout_refused();
-    if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
-        kbi_error("writing to stdout failed: %s", why);
-        code = KBI_EXIT_FAILED;
+    bool refused = fflush(stdout) != 0;
+    const char* why = refused ? strerror(errno) : "a part of it was refused";
+    if (!refused && ferror(stdout)) {
+        refused = true;
+        clearerr(stdout);
+        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    return code;
-}
-
-// On a stack that is too small for the function's own variables nothing could be said.
-int kb_main(int argc, char** argv) {
-    const int least = 128; // KiB
-    struct rlimit stack;
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
-        return kbi_main_here(argc, argv);
-    char text[120];
-    int n = snprintf(text, sizeof text,
-                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
-                     (int)(stack.rlim_cur >> 10), least);
-    kbi_write_all(2, text, (size_t)n);
-    return KBI_EXIT_USAGE;
+    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }
@@ -16619,309 +15654,246 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
 // kbi_fma holds these lines 16 times
-#define KBI_PTX_FMA                                                                                                 \
-    "fma.rn.f32 %f116, %f116, %f1, %f51; fma.rn.f32 %f115, %f115, %f1, %f51; fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
-    "fma.rn.f32 %f113, %f113, %f1, %f51; fma.rn.f32 %f112, %f112, %f1, %f51; fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
-    "fma.rn.f32 %f110, %f110, %f1, %f51; fma.rn.f32 %f109, %f109, %f1, %f51; fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
-    "fma.rn.f32 %f107, %f107, %f1, %f51; fma.rn.f32 %f106, %f106, %f1, %f51; fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
-    "fma.rn.f32 %f104, %f104, %f1, %f51; fma.rn.f32 %f103, %f103, %f1, %f51; fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
-    "fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+#define KBI_PTX_FMA                                                                                    \
+    "fma.rn.f32 %f116,%f116,%f1,%f51;fma.rn.f32 %f115,%f115,%f1,%f51;fma.rn.f32 %f114,%f114,%f1,%f51;" \
+    "fma.rn.f32 %f113,%f113,%f1,%f51;fma.rn.f32 %f112,%f112,%f1,%f51;fma.rn.f32 %f111,%f111,%f1,%f51;" \
+    "fma.rn.f32 %f110,%f110,%f1,%f51;fma.rn.f32 %f109,%f109,%f1,%f51;fma.rn.f32 %f108,%f108,%f1,%f51;" \
+    "fma.rn.f32 %f107,%f107,%f1,%f51;fma.rn.f32 %f106,%f106,%f1,%f51;fma.rn.f32 %f105,%f105,%f1,%f51;" \
+    "fma.rn.f32 %f104,%f104,%f1,%f51;fma.rn.f32 %f103,%f103,%f1,%f51;fma.rn.f32 %f102,%f102,%f1,%f51;" \
+    "fma.rn.f32 %f101,%f101,%f1,%f51;"
 
 // kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                                                               \
-    "fma.rn.f64 %fd60, %fd60, %fd1, %fd27; fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd58, %fd58, %fd1, %fd27; fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd56, %fd56, %fd1, %fd27; fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd54, %fd54, %fd1, %fd27; fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
+#define KBI_PTX_FMA64                                                                            \
+    "fma.rn.f64 %g60,%g60,%g1,%g27;fma.rn.f64 %g59,%g59,%g1,%g27;fma.rn.f64 %g58,%g58,%g1,%g27;" \
+    "fma.rn.f64 %g57,%g57,%g1,%g27;fma.rn.f64 %g56,%g56,%g1,%g27;fma.rn.f64 %g55,%g55,%g1,%g27;" \
+    "fma.rn.f64 %g54,%g54,%g1,%g27;fma.rn.f64 %g53,%g53,%g1,%g27;"
 
 static const char* const kbi_ptx[] = {
-    ".version 6.4\n"
-    ".target sm_70\n"
-    ".address_size 64\n",
+    ".version 6.4\n.target sm_70\n.address_size 64\n",
     // kbi_null(): the cost of a launch.
-    ".visible .entry kbi_null()\n"
-    "{\n"
-    "ret;\n"
-    "}\n",
+    ".visible .entry kbi_null(){ret;}\n",
     // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
     // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
     // practice (one xor pattern in 2^64): it keeps the loads alive.
-    ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
-    "{\n"
-    ".reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>; ld.param.u64 %rd18, [kbi_read_0];\n"
-    "ld.param.u64 %rd19, [kbi_read_1]; ld.param.u64 %rd20, [kbi_read_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd22, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd23, %rd2, %rd22; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd24, %r3; add.s64 %rd57, %rd23, %rd24;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd25, %rd57, %rd4; setp.ge.u64 %p1, %rd25, %rd19; mov.u64 %rd61, 0;\n"
-    "@%p1 bra $L1_3; shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd27, %r4;\n"
-    "mul.lo.s64 %rd6, %rd2, %rd27; mov.u64 %rd61, 0;\n"
-    "$L1_2: .pragma \"nounroll\"; shl.b64 %rd40, %rd57, 4; add.s64 %rd30, %rd18, %rd40;\n"
-    "ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30]; add.s64 %rd33, %rd30, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33]; add.s64 %rd36, %rd33, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36]; add.s64 %rd39, %rd36, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39]; xor.b64 %rd41, %rd29, %rd61; xor.b64 %rd42, %rd41, %rd28;\n"
-    "xor.b64 %rd43, %rd42, %rd31; xor.b64 %rd44, %rd43, %rd32; xor.b64 %rd45, %rd44, %rd34;\n"
-    "xor.b64 %rd46, %rd45, %rd35; xor.b64 %rd47, %rd46, %rd37; xor.b64 %rd61, %rd47, %rd38;\n"
-    "add.s64 %rd57, %rd57, %rd6; add.s64 %rd48, %rd57, %rd4; setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
-    "$L1_3: setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
-    "$L1_4: .pragma \"nounroll\"; shl.b64 %rd52, %rd57, 4; add.s64 %rd51, %rd18, %rd52;\n"
-    "ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51]; xor.b64 %rd53, %rd50, %rd61; xor.b64 %rd61, %rd53, %rd49;\n"
-    "add.s64 %rd57, %rd57, %rd1; setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
-    "$L1_5: setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7; cvta.to.global.u64 %rd54, %rd20;\n"
-    "mov.u32 %r5, -1012545444; st.global.u32 [%rd54], %r5;\n"
-    "$L1_7: ret;\n"
-    "}\n",
+    ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
+    ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d24,%r3;add.s64 %d57,%d23,%d24;mul.wide.u32 %d4,%r1,3;add.s64 %d25,%d57,%d4;"
+    "setp.ge.u64 %p1,%d25,%d19;mov.u64 %d61,0;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;"
+    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;"
+    "$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];"
+    "add.s64 %d33,%d30,%d5;ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;"
+    "ld.global.cg.v2.u64 {%d34,%d35},[%d36];add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];"
+    "xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;"
+    "xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;"
+    "add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];"
+    "xor.b64 %d53,%d50,%d61;xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;"
+    "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
+    "st.global.u32 [%d54],%r5;"
+    "$7:ret;}\n",
     // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
-    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>; ld.param.u64 %rd12, [kbi_copy_0];\n"
-    "ld.param.u64 %rd13, [kbi_copy_1]; ld.param.u64 %rd14, [kbi_copy_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd15, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd16, %rd2, %rd15; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd17, %r3; add.s64 %rd34, %rd16, %rd17;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd18, %rd34, %rd4; setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd19, %r4; mul.lo.s64 %rd6, %rd2, %rd19;\n"
-    "$L2_2: .pragma \"nounroll\"; shl.b64 %rd28, %rd34, 4; add.s64 %rd20, %rd13, %rd28;\n"
-    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20]; add.s64 %rd21, %rd20, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21]; add.s64 %rd22, %rd21, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22]; add.s64 %rd23, %rd22, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23]; add.s64 %rd24, %rd12, %rd28;\n"
-    "st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8}; add.s64 %rd25, %rd24, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12}; add.s64 %rd26, %rd25, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16}; add.s64 %rd27, %rd26, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20}; add.s64 %rd34, %rd34, %rd6; add.s64 %rd29, %rd34, %rd4;\n"
-    "setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
-    "$L2_3: setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
-    "$L2_4: .pragma \"nounroll\"; shl.b64 %rd32, %rd34, 4; add.s64 %rd30, %rd13, %rd32;\n"
-    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30]; add.s64 %rd31, %rd12, %rd32;\n"
-    "st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40}; add.s64 %rd34, %rd34, %rd1; setp.lt.u64 %p4, %rd34, %rd14;\n"
-    "@%p4 bra $L2_4;\n"
-    "$L2_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
+    ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d17,%r3;add.s64 %d34,%d16,%d17;mul.wide.u32 %d4,%r1,3;add.s64 %d18,%d34,%d4;"
+    "setp.ge.u64 %p1,%d18,%d14;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;cvt.u64.u32 %d19,%r4;"
+    "mul.lo.s64 %d6,%d2,%d19;"
+    "$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
+    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8},[%d20];add.s64 %d21,%d20,%d5;"
+    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12},[%d21];add.s64 %d22,%d21,%d5;"
+    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16},[%d22];add.s64 %d23,%d22,%d5;"
+    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20},[%d23];add.s64 %d24,%d12,%d28;"
+    "st.global.cs.v4.u32 [%d24],{%r5,%r6,%r7,%r8};add.s64 %d25,%d24,%d5;"
+    "st.global.cs.v4.u32 [%d25],{%r9,%r10,%r11,%r12};add.s64 %d26,%d25,%d5;"
+    "st.global.cs.v4.u32 [%d26],{%r13,%r14,%r15,%r16};add.s64 %d27,%d26,%d5;"
+    "st.global.cs.v4.u32 [%d27],{%r17,%r18,%r19,%r20};add.s64 %d34,%d34,%d6;add.s64 %d29,%d34,%d4;"
+    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;"
+    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
+    "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
-    ".visible .entry kbi_write(.param .u64 kbi_write_0, .param .u64 kbi_write_1, .param .u32 kbi_write_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>; ld.param.u64 %rd12, [kbi_write_0];\n"
-    "ld.param.u64 %rd13, [kbi_write_1]; ld.param.u32 %r1, [kbi_write_2]; mov.u32 %r2, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r2; mov.u32 %r3, %ctaid.x; cvt.u64.u32 %rd14, %r3; mul.wide.u32 %rd2, %r2, 4;\n"
-    "mul.lo.s64 %rd15, %rd2, %rd14; mov.u32 %r4, %tid.x; cvt.u64.u32 %rd16, %r4; add.s64 %rd28, %rd15, %rd16;\n"
-    "mul.wide.u32 %rd4, %r2, 3; add.s64 %rd17, %rd28, %rd4; setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r5, %nctaid.x; cvt.u64.u32 %rd18, %r5; mul.lo.s64 %rd6, %rd2, %rd18;\n"
-    "$L3_2: .pragma \"nounroll\"; shl.b64 %rd23, %rd28, 4; add.s64 %rd19, %rd12, %rd23;\n"
-    "st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1}; add.s64 %rd20, %rd19, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1}; add.s64 %rd21, %rd20, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1}; add.s64 %rd22, %rd21, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd6; add.s64 %rd24, %rd28, %rd4;\n"
-    "setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
-    "$L3_3: setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
-    "$L3_4: .pragma \"nounroll\"; shl.b64 %rd26, %rd28, 4; add.s64 %rd25, %rd12, %rd26;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd1; setp.lt.u64 %p4, %rd28, %rd13;\n"
-    "@%p4 bra $L3_4;\n"
-    "$L3_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
+    ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
+    "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
+    "mov.u32 %r4,%tid.x;cvt.u64.u32 %d16,%r4;add.s64 %d28,%d15,%d16;mul.wide.u32 %d4,%r2,3;add.s64 %d17,%d28,%d4;"
+    "setp.ge.u64 %p1,%d17,%d13;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r5,%nctaid.x;cvt.u64.u32 %d18,%r5;"
+    "mul.lo.s64 %d6,%d2,%d18;"
+    "$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
+    "st.global.cs.v4.u32 [%d19],{%r1,%r1,%r1,%r1};add.s64 %d20,%d19,%d5;"
+    "st.global.cs.v4.u32 [%d20],{%r1,%r1,%r1,%r1};add.s64 %d21,%d20,%d5;"
+    "st.global.cs.v4.u32 [%d21],{%r1,%r1,%r1,%r1};add.s64 %d22,%d21,%d5;"
+    "st.global.cs.v4.u32 [%d22],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d6;add.s64 %d24,%d28,%d4;"
+    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
+    "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-    ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>; ld.param.u64 %rd4, [kbi_gate_0];\n"
-    "ld.param.u64 %rd3, [kbi_gate_1]; cvta.to.global.u64 %rd1, %rd4; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n"
-    "or.b32 %r3, %r2, %r1; setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4; mov.u64 %rd5, %globaltimer;\n"
-    "ld.volatile.global.u32 %r4, [%rd1]; setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
-    "$L4_4: ret;\n"
-    "$L4_2: .pragma \"nounroll\"; mov.u64 %rd6, %globaltimer; sub.s64 %rd7, %rd6, %rd5; setp.ge.u64 %p3, %rd7, %rd3;\n"
-    "@%p3 bra $L4_4; nanosleep.u32 64; ld.volatile.global.u32 %r5, [%rd1]; setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
-    "bra.uni $L4_4;\n"
-    "}\n",
+    ".visible .entry kbi_gate(.param .u64 p0,.param .u64 p1){.reg .pred %p<5>;.reg .b32 %r<6>;.reg .b64 %d<8>;"
+    "ld.param.u64 %d4,[p0];ld.param.u64 %d3,[p1];cvta.to.global.u64 %d1,%d4;mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;"
+    "or.b32 %r3,%r2,%r1;setp.ne.s32 %p1,%r3,0;@%p1 bra $4;mov.u64 %d5,%globaltimer;ld.volatile.global.u32 %r4,[%d1];"
+    "setp.ne.s32 %p2,%r4,0;@!%p2 bra $2;"
+    "$4:ret;"
+    "$2:.pragma \"nounroll\";mov.u64 %d6,%globaltimer;sub.s64 %d7,%d6,%d5;setp.ge.u64 %p3,%d7,%d3;@%p3 bra $4;"
+    "nanosleep.u32 64;ld.volatile.global.u32 %r5,[%d1];setp.eq.s32 %p4,%r5,0;@%p4 bra $2;bra.uni $4;}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
-    ".visible .entry kbi_spin(.param .u64 kbi_spin_0)\n"
-    "{\n"
-    ".reg .pred %p<2>; .reg .b64 %rd<6>; ld.param.u64 %rd2, [kbi_spin_0]; mov.u64 %rd3, %clock64;\n"
-    "$L5_1: .pragma \"nounroll\"; mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3; setp.lt.u64 %p1, %rd5, %rd2;\n"
-    "@%p1 bra $L5_1; ret;\n"
-    "}\n",
+    ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
+    "mov.u64 %d3,%clock64;"
+    "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
     // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
     // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
-    ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
-    "{\n"
-    ".reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>; ld.param.u64 %rd11, [kbi_clock_0];\n"
-    "ld.param.u64 %rd12, [kbi_clock_1]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; or.b32 %r3, %r2, %r1;\n"
-    "setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8; cvta.to.global.u64 %rd1, %rd11; add.s64 %rd2, %rd12, 268435456;\n"
-    "mov.u64 %rd13, %clock64; mov.u64 %rd14, %globaltimer;\n"
-    "$L6_2: .pragma \"nounroll\"; mov.u64 %rd15, %globaltimer; mov.u64 %rd16, %clock64;\n"
-    "setp.eq.s64 %p2, %rd15, %rd14; sub.s64 %rd17, %rd16, %rd13; setp.lt.u64 %p3, %rd17, %rd2;\n"
-    "and.pred %p4, %p2, %p3; @%p4 bra $L6_2; mov.u64 %rd18, %clock64;\n"
-    "$L6_4: .pragma \"nounroll\"; mov.u64 %rd19, %clock64; sub.s64 %rd20, %rd19, %rd16;\n"
-    "setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4; mov.u64 %rd21, %globaltimer;\n"
-    "$L6_6: .pragma \"nounroll\"; mov.u64 %rd22, %globaltimer; mov.u64 %rd23, %clock64;\n"
-    "setp.eq.s64 %p6, %rd22, %rd21; sub.s64 %rd24, %rd23, %rd18; setp.lt.u64 %p7, %rd24, %rd2;\n"
-    "and.pred %p8, %p6, %p7; @%p8 bra $L6_6; sub.s64 %rd25, %rd22, %rd15; st.global.u64 [%rd1], %rd25;\n"
-    "sub.s64 %rd26, %rd23, %rd16; st.global.u64 [%rd1+8], %rd26;\n"
-    "$L6_8: ret;\n"
-    "}\n",
+    ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
+    "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
+    "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
+    "mov.u64 %d14,%globaltimer;"
+    "$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;setp.eq.s64 %p2,%d15,%d14;"
+    "sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;mov.u64 %d18,%clock64;"
+    "$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;"
+    "mov.u64 %d21,%globaltimer;"
+    "$6:.pragma \"nounroll\";mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;"
+    "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
+    "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
+    "$8:ret;}\n",
     // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
     // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
-    ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>; ld.param.u64 %rd4, [kbi_fma_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma_1]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f35, %r1;\n"
-    "mul.rn.f32 %f36, %f35, 0f358637BD; add.rn.f32 %f1, %f36, 0f3F000000; setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "cvta.to.global.u64 %rd1, %rd4; mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
-    "mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000; mov.f32 %f110, 0f40C00000;\n"
-    "mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000; mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000;\n"
-    "mov.f32 %f105, 0f41300000; mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
-    "mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
-    "$L7_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
+    "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
+    "cvta.to.global.u64 %d1,%d4;mov.f32 %f116,0f00000000;mov.f32 %f51,0f3F800000;mov.f32 %f114,0f40000000;"
+    "mov.f32 %f113,0f40400000;mov.f32 %f112,0f40800000;mov.f32 %f111,0f40A00000;mov.f32 %f110,0f40C00000;"
+    "mov.f32 %f109,0f40E00000;mov.f32 %f108,0f41000000;mov.f32 %f107,0f41100000;mov.f32 %f106,0f41200000;"
+    "mov.f32 %f105,0f41300000;mov.f32 %f104,0f41400000;mov.f32 %f103,0f41500000;mov.f32 %f102,0f41600000;"
+    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2; add.rn.f32 %f87, %f116, %f115;\n"
-    "add.rn.f32 %f88, %f87, %f114; add.rn.f32 %f89, %f88, %f113; add.rn.f32 %f90, %f89, %f112;\n"
-    "add.rn.f32 %f91, %f90, %f111; add.rn.f32 %f92, %f91, %f110; add.rn.f32 %f93, %f92, %f109;\n"
-    "add.rn.f32 %f94, %f93, %f108; add.rn.f32 %f95, %f94, %f107; add.rn.f32 %f96, %f95, %f106;\n"
-    "add.rn.f32 %f97, %f96, %f105; add.rn.f32 %f98, %f97, %f104; add.rn.f32 %f99, %f98, %f103;\n"
-    "add.rn.f32 %f100, %f99, %f102; add.rn.f32 %f34, %f100, %f101; setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "st.global.f32 [%rd1], %f34;\n"
-    "$L7_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f32 %f87,%f116,%f115;add.rn.f32 %f88,%f87,%f114;"
+    "add.rn.f32 %f89,%f88,%f113;add.rn.f32 %f90,%f89,%f112;add.rn.f32 %f91,%f90,%f111;add.rn.f32 %f92,%f91,%f110;"
+    "add.rn.f32 %f93,%f92,%f109;add.rn.f32 %f94,%f93,%f108;add.rn.f32 %f95,%f94,%f107;add.rn.f32 %f96,%f95,%f106;"
+    "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
+    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
+    "$5:ret;}\n",
     // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-    ".visible .entry kbi_fma64(.param .u64 kbi_fma64_0, .param .u64 kbi_fma64_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>; ld.param.u64 %rd3, [kbi_fma64_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma64_1]; mov.u32 %r1, %tid.x; cvt.rn.f64.u32 %fd19, %r1;\n"
-    "mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
-    "setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5; mov.f64 %fd60, 0d0000000000000000;\n"
-    "mov.f64 %fd27, 0d3FF0000000000000; mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
-    "mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000; mov.f64 %fd54, 0d4018000000000000;\n"
-    "mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
-    "$L8_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma64(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .b32 %r<2>;.reg .f64 %g<61>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d3,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f64.u32 %g19,%r1;"
+    "mul.rn.f64 %g20,%g19,0d3EB0C6F7A0B5ED8D;add.rn.f64 %g1,%g20,0d3FE0000000000000;setp.eq.s64 %p1,%d6,0;"
+    "@%p1 bra $5;mov.f64 %g60,0d0000000000000000;mov.f64 %g27,0d3FF0000000000000;mov.f64 %g58,0d4000000000000000;"
+    "mov.f64 %g57,0d4008000000000000;mov.f64 %g56,0d4010000000000000;mov.f64 %g55,0d4014000000000000;"
+    "mov.f64 %g54,0d4018000000000000;mov.f64 %g53,0d401C000000000000;mov.f64 %g59,%g27;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2; add.rn.f64 %fd47, %fd60, %fd59;\n"
-    "add.rn.f64 %fd48, %fd47, %fd58; add.rn.f64 %fd49, %fd48, %fd57; add.rn.f64 %fd50, %fd49, %fd56;\n"
-    "add.rn.f64 %fd51, %fd50, %fd55; add.rn.f64 %fd52, %fd51, %fd54; add.rn.f64 %fd18, %fd52, %fd53;\n"
-    "setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5; cvta.to.global.u64 %rd5, %rd3; st.global.f64 [%rd5], %fd18;\n"
-    "$L8_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f64 %g47,%g60,%g59;add.rn.f64 %g48,%g47,%g58;"
+    "add.rn.f64 %g49,%g48,%g57;add.rn.f64 %g50,%g49,%g56;add.rn.f64 %g51,%g50,%g55;add.rn.f64 %g52,%g51,%g54;"
+    "add.rn.f64 %g18,%g52,%g53;setp.num.f64 %p3,%g18,%g18;@%p3 bra $5;cvta.to.global.u64 %d5,%d3;"
+    "st.global.f64 [%d5],%g18;"
+    "$5:ret;}\n",
     // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
     // Vector stores where p and the block allow, else byte by byte.
-    ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
-    "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
-    "{\n"
-    ".reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
-    ".reg .b64 %rd<76>; ld.param.u64 %rd36, [kbi_fill_0]; ld.param.u64 %rd37, [kbi_fill_1];\n"
-    "ld.param.u32 %r56, [kbi_fill_2]; ld.param.u32 %r57, [kbi_fill_3]; ld.param.u64 %rd38, [kbi_fill_4];\n"
-    "mov.u32 %r59, %ctaid.x; mov.u32 %r60, %ntid.x; cvt.u64.u32 %rd1, %r60; mul.wide.u32 %rd39, %r59, %r60;\n"
-    "mov.u32 %r61, %tid.x; cvt.u64.u32 %rd40, %r61; add.s64 %rd67, %rd39, %rd40; shl.b64 %rd66, %rd67, 2;\n"
-    "setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39; setp.eq.s32 %p3, %r57, 1; add.s32 %r62, %r56, -5;\n"
-    "setp.gt.u32 %p4, %r62, 7; or.pred %p1, %p4, %p3; setp.eq.s32 %p5, %r56, 14; selp.b32 %r1, 20, 21, %p5;\n"
-    "selp.b32 %r2, 126, 123, %p5; selp.b32 %r3, 121, 113, %p5; mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
-    "add.s32 %r63, %r56, -11; setp.lt.u32 %p6, %r63, 2; setp.eq.s32 %p7, %r57, 2; and.pred %p8, %p7, %p6;\n"
-    "selp.u32 %r6, 1, 0, %p8; cvt.u32.u64 %r7, %rd38; shr.u64 %rd41, %rd38, 32; cvt.u32.u64 %r8, %rd41;\n"
-    "shl.b32 %r64, %r56, 2; mov.u64 %rd42, 9906741768688416; shr.u64 %rd43, %rd42, %r64; cvt.u32.u64 %r65, %rd43;\n"
-    "and.b32 %r66, %r65, 15; mov.u32 %r67, 4; shl.b32 %r68, %r67, %r66; add.s32 %r69, %r68, -1; mov.u32 %r70, -1;\n"
-    "and.b64 %rd4, %rd43, 15; min.u32 %r71, %r69, 15; cvt.u64.u32 %rd44, %r71; and.b64 %rd5, %rd44, %rd36;\n"
-    "cvt.u16.u32 %rs1, %r66; shl.b32 %r72, %r70, %r66; not.b32 %r9, %r72; mov.u32 %r73, %nctaid.x;\n"
-    "cvt.u64.u32 %rd45, %r73; mul.lo.s64 %rd6, %rd45, %rd1; cvta.to.global.u64 %rd7, %rd36; not.pred %p19, %p1;\n"
-    "$L9_2: .pragma \"nounroll\"; setp.eq.s32 %p9, %r57, 0; mov.u32 %r167, 0; mov.u32 %r142, %r167;\n"
-    "mov.u32 %r143, %r167; mov.u32 %r155, %r167; mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167;\n"
-    "mov.u32 %r165, %r167; mov.u32 %r166, %r167; @%p9 bra $L9_7; cvt.u32.u64 %r10, %rd67; shr.u64 %rd10, %rd67, 32;\n"
-    "mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
-    "mov.u32 %r146, %r6;\n"
-    "$L9_4: .pragma \"nounroll\"; mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143;\n"
-    "mov.u32 %r157, %r142; ld.param.u32 %r143, [kbi_fill_5]; mov.u64 %rd68, %rd10; mov.u32 %r147, %r85;\n"
-    "mov.u32 %r148, %r8; mov.u32 %r149, %r7; mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
-    "$L9_5: .pragma \"nounroll\"; mul.wide.u32 %rd46, %r145, -766435501; mul.wide.u32 %rd12, %r143, -845247145;\n"
-    "cvt.u32.u64 %r87, %rd68; xor.b32 %r88, %r149, %r87; shr.u64 %rd47, %rd12, 32; cvt.u32.u64 %r89, %rd47;\n"
-    "xor.b32 %r145, %r88, %r89; shr.u64 %rd48, %rd46, 32; cvt.u32.u64 %r90, %rd48; xor.b32 %r91, %r148, %r142;\n"
-    "xor.b32 %r143, %r91, %r90; cvt.u32.u64 %r142, %rd46; add.s32 %r149, %r149, -1640531527;\n"
-    "add.s32 %r148, %r148, -1150833019; add.s32 %r147, %r147, 1; setp.ne.s32 %p10, %r147, 10; mov.u64 %rd68, %rd12;\n"
-    "@%p10 bra $L9_5; cvt.u32.u64 %r155, %rd12; add.s32 %r29, %r146, -1; setp.gt.s32 %p11, %r146, 0;\n"
-    "mov.u32 %r146, %r29; @%p11 bra $L9_4;\n"
-    "$L9_7: mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
-    "bra.uni $L9_8;\n"
-    "$L9_14: setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15; and.b32 %r114, %r45, 2147483647;\n"
-    "shr.u32 %r46, %r114, 23; add.s32 %r169, %r4, %r114; setp.ge.u32 %p32, %r46, %r3; mov.u32 %r168, %r1;\n"
-    "@%p32 bra $L9_23; and.b32 %r115, %r45, 8388607; or.b32 %r169, %r115, 8388608; sub.s32 %r116, %r1, %r46;\n"
-    "add.s32 %r117, %r116, %r3; min.u32 %r168, %r117, 25;\n"
-    "$L9_23: add.s32 %r118, %r168, -1; mov.u32 %r119, 1; shl.b32 %r120, %r119, %r118; shr.u32 %r121, %r169, %r168;\n"
-    "and.b32 %r122, %r121, 1; add.s32 %r123, %r169, %r120; add.s32 %r124, %r123, %r122; add.s32 %r125, %r124, -1;\n"
-    "shr.u32 %r126, %r125, %r168; shr.u32 %r127, %r45, 24; and.b32 %r128, %r127, 128; min.u32 %r129, %r126, %r2;\n"
-    "or.b32 %r130, %r129, %r128; cvt.u64.u32 %rd72, %r130; bra.uni $L9_24;\n"
-    "$L9_15: mov.b64 %rd72, %fd6; setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24; setp.eq.s32 %p26, %r56, 3;\n"
-    "@%p26 bra $L9_19; setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20; shr.u32 %r109, %r45, 16;\n",
-    "and.b32 %r110, %r109, 1; add.s32 %r111, %r45, %r110; add.s32 %r112, %r111, 32767; shr.u32 %r113, %r112, 16;\n"
-    "cvt.u64.u32 %rd72, %r113; bra.uni $L9_24;\n"
-    "$L9_19: cvt.rn.f16.f32 %rs2, %f1; cvt.u64.u16 %rd72, %rs2; bra.uni $L9_24;\n"
-    "$L9_20: and.b32 %r141, %r56, 1; setp.eq.s32 %p28, %r141, 0; mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "setp.lt.f64 %p29, %fd75, 0d0000000000000000; selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
-    "add.rn.f64 %fd77, %fd75, %fd76; setp.lt.f64 %p30, %fd77, 0d0000000000000000; and.pred %p31, %p28, %p30;\n"
-    "selp.f64 %fd78, 0d0000000000000000, %fd77, %p31; cvt.rzi.s64.f64 %rd72, %fd78; bra.uni $L9_24;\n"
-    "$L9_8: .pragma \"nounroll\"; mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72;\n"
-    "mov.u32 %r43, %r166; mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
-    "mov.u32 %r155, %r143; and.b32 %r93, %r167, 1; setp.eq.b32 %p12, %r93, 1; setp.ne.s32 %p13, %r57, 1;\n"
-    "or.pred %p14, %p13, %p12; mov.f64 %fd81, %fd80; @%p14 bra $L9_10; shr.u32 %r94, %r40, 8;\n"
-    "add.s32 %r95, %r94, 1; cvt.rn.f64.s32 %fd8, %r95; mov.b64 %rd52, %fd8; add.s64 %rd53, %rd52, 2638149301829632;\n"
-    "shr.u64 %rd54, %rd53, 52; cvt.u32.u64 %r96, %rd54; and.b64 %rd55, %rd53, 4503599627370495;\n"
-    "add.s64 %rd56, %rd55, 4604544269498187776; mov.b64 %fd9, %rd56; add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
-    "add.rn.f64 %fd11, %fd9, 0d3FF0000000000000; div.rn.f64 %fd12, %fd10, %fd11; mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
-    "mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746; mul.rn.f64 %fd18, %fd13, %fd17;\n"
-    "add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C; mul.rn.f64 %fd20, %fd13, %fd19;\n"
-    "add.rn.f64 %fd21, %fd20, 0d3FC2492492492492; mul.rn.f64 %fd22, %fd13, %fd21;\n"
-    "add.rn.f64 %fd23, %fd22, 0d3FC999999999999A; mul.rn.f64 %fd24, %fd13, %fd23;\n"
-    "add.rn.f64 %fd25, %fd24, 0d3FD5555555555555; mul.rn.f64 %fd26, %fd13, %fd25;\n"
-    "add.rn.f64 %fd27, %fd26, 0d3FF0000000000000; mov.u32 %r97, 1047; sub.s32 %r98, %r97, %r96;\n"
-    "cvt.rn.f64.s32 %fd28, %r98; mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
-    "mul.rn.f64 %fd30, %fd12, 0dC000000000000000; mul.rn.f64 %fd31, %fd30, %fd27; add.rn.f64 %fd32, %fd29, %fd31;\n"
-    "add.rn.f64 %fd33, %fd32, %fd32; sqrt.rn.f64 %fd34, %fd33; shr.u32 %r99, %r145, 8;\n"
-    "add.s32 %r100, %r99, 2097152; shr.u32 %r101, %r100, 22; and.b32 %r102, %r100, 29360128;\n"
-    "sub.s32 %r103, %r99, %r102; cvt.rn.f64.s32 %fd35, %r103; mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
-    "mul.rn.f64 %fd37, %fd36, %fd36; mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09;\n"
-    "add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4; mul.rn.f64 %fd40, %fd37, %fd39;\n"
-    "add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734; mul.rn.f64 %fd42, %fd37, %fd41;\n"
-    "add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A; mul.rn.f64 %fd44, %fd37, %fd43;\n"
-    "add.rn.f64 %fd45, %fd44, 0d3F81111111111111; mul.rn.f64 %fd46, %fd37, %fd45;\n"
-    "add.rn.f64 %fd47, %fd46, 0dBFC5555555555555; mul.rn.f64 %fd48, %fd37, %fd47; mul.rn.f64 %fd49, %fd36, %fd48;\n"
-    "add.rn.f64 %fd50, %fd36, %fd49; mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898;\n"
-    "add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C; mul.rn.f64 %fd53, %fd37, %fd52;\n"
-    "add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A; mul.rn.f64 %fd55, %fd37, %fd54;\n"
-    "add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17; mul.rn.f64 %fd57, %fd37, %fd56;\n"
-    "add.rn.f64 %fd58, %fd57, 0d3FA5555555555555; mul.rn.f64 %fd59, %fd37, %fd58;\n"
-    "add.rn.f64 %fd60, %fd59, 0dBFE0000000000000; mul.rn.f64 %fd61, %fd37, %fd60;\n"
-    "add.rn.f64 %fd62, %fd61, 0d3FF0000000000000; and.b32 %r104, %r100, 4194304; setp.eq.s32 %p15, %r104, 0;\n"
-    "selp.f64 %fd63, %fd62, %fd50, %p15; selp.f64 %fd64, %fd50, %fd62, %p15; add.s32 %r105, %r101, 1;\n"
-    "and.b32 %r106, %r105, 2; setp.eq.s32 %p16, %r106, 0; neg.f64 %fd65, %fd63; selp.f64 %fd66, %fd63, %fd65, %p16;\n"
-    "and.b32 %r107, %r100, 8388608; setp.eq.s32 %p17, %r107, 0; neg.f64 %fd67, %fd64;\n"
-    "selp.f64 %fd68, %fd64, %fd67, %p17; mul.rn.f64 %fd69, %fd34, %fd66; cvt.rn.f32.f64 %f2, %fd69;\n"
-    "cvt.f64.f32 %fd81, %f2; mul.rn.f64 %fd70, %fd34, %fd68; cvt.rn.f32.f64 %f3, %fd70; cvt.f64.f32 %fd80, %f3;\n",
-    "$L9_10: cvt.u64.u32 %rd57, %r167; add.s64 %rd16, %rd66, %rd57; cvt.u64.u32 %rd58, %r43;\n"
-    "cvt.u64.u32 %rd59, %r40; bfi.b64 %rd60, %rd58, %rd59, 32, 32; setp.eq.s32 %p18, %r57, 3;\n"
-    "selp.b64 %rd72, %rd16, %rd60, %p18; @%p19 bra $L9_24; shr.u32 %r108, %r40, 8; cvt.rn.f64.s32 %fd71, %r108;\n"
-    "mul.rn.f64 %fd72, %fd71, 0d3E70000000000000; cvt.rn.f64.s64 %fd73, %rd16; selp.f64 %fd74, %fd73, %fd72, %p18;\n"
-    "selp.f64 %fd6, %fd81, %fd74, %p3; cvt.rn.f32.f64 %f1, %fd6; mov.b32 %r45, %f1; setp.eq.s32 %p22, %r56, 13;\n"
-    "@%p22 bra $L9_13; setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
-    "$L9_13: cvt.u64.u32 %rd72, %r45;\n"
-    "$L9_24: add.s32 %r167, %r167, 1; setp.ne.s32 %p33, %r167, 4; mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
-    "@%p33 bra $L9_8; setp.eq.s64 %p34, %rd5, 0; cvt.u32.u64 %r131, %rd4; shl.b64 %rd61, %rd66, %r131;\n"
-    "add.s64 %rd25, %rd7, %rd61; sub.s64 %rd26, %rd37, %rd66; setp.gt.u64 %p35, %rd26, 3;\n"
-    "and.pred %p36, %p34, %p35; @!%p36 bra $L9_26; setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
-    "setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37; setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
-    "cvt.u16.u64 %rs4, %rd72; cvt.u16.u64 %rs5, %rd13; cvt.u16.u64 %rs6, %rd14; cvt.u16.u64 %rs7, %rd15;\n"
-    "st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4}; bra.uni $L9_38;\n"
-    "$L9_26: min.u64 %rd62, %rd26, 4; cvt.u32.u64 %r133, %rd62; shl.b32 %r53, %r133, %r131;\n"
-    "setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38; mov.u32 %r170, 0;\n"
-    "$L9_28: .pragma \"nounroll\"; cvt.u64.u32 %rd63, %r170; add.s64 %rd64, %rd25, %rd63;\n"
-    "st.global.u8 [%rd64], %rd15; and.b32 %r135, %r170, %r9; setp.eq.s32 %p38, %r135, %r9;\n"
-    "selp.b64 %rd30, %rd72, %rd13, %p38; selp.b64 %rd31, %rd13, %rd14, %p38; shr.u64 %rd65, %rd15, 8;\n"
-    "selp.b64 %rd15, %rd14, %rd65, %p38; add.s32 %r170, %r170, 1; setp.lt.u32 %p39, %r170, %r53;\n"
-    "mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31; @%p39 bra $L9_28; bra.uni $L9_38;\n"
-    "$L9_33: setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36; setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
-    "st.global.v2.u64 [%rd25], {%rd15, %rd14}; st.global.v2.u64 [%rd25+16], {%rd13, %rd72}; bra.uni $L9_38;\n"
-    "$L9_37: cvt.u16.u64 %rs8, %rd72; cvt.u16.u64 %rs9, %rd13; cvt.u16.u64 %rs10, %rd14; cvt.u16.u64 %rs11, %rd15;\n"
-    "st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8}; bra.uni $L9_38;\n"
-    "$L9_36: cvt.u32.u64 %r136, %rd72; cvt.u32.u64 %r137, %rd13; cvt.u32.u64 %r138, %rd14;\n"
-    "cvt.u32.u64 %r139, %rd15; st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
-    "$L9_38: add.s64 %rd67, %rd67, %rd6; shl.b64 %rd66, %rd67, 2; setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
-    "$L9_39: ret;\n"
-    "}\n",
+    ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
+    ".param .u32 p5){.reg .pred %p<46>;.reg .b16 %h<12>;.reg .f32 %f<5>;.reg .b32 %r<171>;.reg .f64 %g<82>;"
+    ".reg .b64 %d<76>;ld.param.u64 %d36,[p0];ld.param.u64 %d37,[p1];ld.param.u32 %r56,[p2];ld.param.u32 %r57,[p3];"
+    "ld.param.u64 %d38,[p4];mov.u32 %r59,%ctaid.x;mov.u32 %r60,%ntid.x;cvt.u64.u32 %d1,%r60;"
+    "mul.wide.u32 %d39,%r59,%r60;mov.u32 %r61,%tid.x;cvt.u64.u32 %d40,%r61;add.s64 %d67,%d39,%d40;"
+    "shl.b64 %d66,%d67,2;setp.ge.u64 %p2,%d66,%d37;@%p2 bra $39;setp.eq.s32 %p3,%r57,1;add.s32 %r62,%r56,-5;"
+    "setp.gt.u32 %p4,%r62,7;or.pred %p1,%p4,%p3;setp.eq.s32 %p5,%r56,14;selp.b32 %r1,20,21,%p5;"
+    "selp.b32 %r2,126,123,%p5;selp.b32 %r3,121,113,%p5;mad.lo.s32 %r4,%r3,-8388608,8388608;add.s32 %r63,%r56,-11;"
+    "setp.lt.u32 %p6,%r63,2;setp.eq.s32 %p7,%r57,2;and.pred %p8,%p7,%p6;selp.u32 %r6,1,0,%p8;cvt.u32.u64 %r7,%d38;"
+    "shr.u64 %d41,%d38,32;cvt.u32.u64 %r8,%d41;shl.b32 %r64,%r56,2;mov.u64 %d42,9906741768688416;"
+    "shr.u64 %d43,%d42,%r64;cvt.u32.u64 %r65,%d43;and.b32 %r66,%r65,15;mov.u32 %r67,4;shl.b32 %r68,%r67,%r66;"
+    "add.s32 %r69,%r68,-1;mov.u32 %r70,-1;and.b64 %d4,%d43,15;min.u32 %r71,%r69,15;cvt.u64.u32 %d44,%r71;"
+    "and.b64 %d5,%d44,%d36;cvt.u16.u32 %h1,%r66;shl.b32 %r72,%r70,%r66;not.b32 %r9,%r72;mov.u32 %r73,%nctaid.x;"
+    "cvt.u64.u32 %d45,%r73;mul.lo.s64 %d6,%d45,%d1;cvta.to.global.u64 %d7,%d36;not.pred %p19,%p1;"
+    "$2:.pragma \"nounroll\";setp.eq.s32 %p9,%r57,0;mov.u32 %r167,0;mov.u32 %r142,%r167;mov.u32 %r143,%r167;"
+    "mov.u32 %r155,%r167;mov.u32 %r145,%r167;mov.u32 %r157,%r167;mov.u32 %r164,%r167;mov.u32 %r165,%r167;"
+    "mov.u32 %r166,%r167;@%p9 bra $7;cvt.u32.u64 %r10,%d67;shr.u64 %d10,%d67,32;mov.u32 %r85,0;mov.u32 %r142,%r85;"
+    "mov.u32 %r143,%r85;mov.u32 %r155,%r85;mov.u32 %r145,%r85;mov.u32 %r146,%r6;"
+    "$4:.pragma \"nounroll\";mov.u32 %r166,%r145;mov.u32 %r165,%r155;mov.u32 %r164,%r143;mov.u32 %r157,%r142;"
+    "ld.param.u32 %r143,[p5];mov.u64 %d68,%d10;mov.u32 %r147,%r85;mov.u32 %r148,%r8;mov.u32 %r149,%r7;"
+    "mov.u32 %r142,%r146;mov.u32 %r145,%r10;"
+    "$5:.pragma \"nounroll\";mul.wide.u32 %d46,%r145,-766435501;mul.wide.u32 %d12,%r143,-845247145;"
+    "cvt.u32.u64 %r87,%d68;xor.b32 %r88,%r149,%r87;shr.u64 %d47,%d12,32;cvt.u32.u64 %r89,%d47;"
+    "xor.b32 %r145,%r88,%r89;shr.u64 %d48,%d46,32;cvt.u32.u64 %r90,%d48;xor.b32 %r91,%r148,%r142;"
+    "xor.b32 %r143,%r91,%r90;cvt.u32.u64 %r142,%d46;add.s32 %r149,%r149,-1640531527;add.s32 %r148,%r148,-1150833019;"
+    "add.s32 %r147,%r147,1;setp.ne.s32 %p10,%r147,10;mov.u64 %d68,%d12;@%p10 bra $5;cvt.u32.u64 %r155,%d12;"
+    "add.s32 %r29,%r146,-1;setp.gt.s32 %p11,%r146,0;mov.u32 %r146,%r29;@%p11 bra $4;"
+    "$7:mov.f64 %g80,0d0000000000000000;mov.u64 %d72,0;mov.u64 %d13,%d72;mov.u64 %d14,%d72;bra.uni $8;"
+    "$14:setp.gt.u32 %p24,%r56,13;@!%p24 bra $15;and.b32 %r114,%r45,2147483647;shr.u32 %r46,%r114,23;"
+    "add.s32 %r169,%r4,%r114;setp.ge.u32 %p32,%r46,%r3;mov.u32 %r168,%r1;@%p32 bra $23;and.b32 %r115,%r45,8388607;"
+    "or.b32 %r169,%r115,8388608;sub.s32 %r116,%r1,%r46;add.s32 %r117,%r116,%r3;min.u32 %r168,%r117,25;"
+    "$23:add.s32 %r118,%r168,-1;mov.u32 %r119,1;shl.b32 %r120,%r119,%r118;shr.u32 %r121,%r169,%r168;"
+    "and.b32 %r122,%r121,1;add.s32 %r123,%r169,%r120;add.s32 %r124,%r123,%r122;add.s32 %r125,%r124,-1;"
+    "shr.u32 %r126,%r125,%r168;shr.u32 %r127,%r45,24;and.b32 %r128,%r127,128;min.u32 %r129,%r126,%r2;"
+    "or.b32 %r130,%r129,%r128;cvt.u64.u32 %d72,%r130;bra.uni $24;"
+    "$15:mov.b64 %d72,%g6;setp.eq.s32 %p25,%r56,2;@%p25 bra $24;setp.eq.s32 %p26,%r56,3;@%p26 bra $19;"
+    "setp.ne.s32 %p27,%r56,4;@%p27 bra $20;shr.u32 %r109,%r45,16;and.b32 %r110,%r109,1;add.s32 %r111,%r45,%r110;"
+    "add.s32 %r112,%r111,32767;shr.u32 %r113,%r112,16;cvt.u64.u32 %d72,%r113;bra.uni $24;"
+    "$19:cvt.rn.f16.f32 %h2,%f1;cvt.u64.u16 %d72,%h2;bra.uni $24;"
+    "$20:and.b32 %r141,%r56,1;setp.eq.s32 %p28,%r141,0;mul.rn.f64 %g75,%g6,0d4020000000000000;"
+    "setp.lt.f64 %p29,%g75,0d0000000000000000;selp.f64 %g76,0dBFE0000000000000,0d3FE0000000000000,%p29;"
+    "add.rn.f64 %g77,%g75,%g76;setp.lt.f64 %p30,%g77,0d0000000000000000;and.pred %p31,%p28,%p30;"
+    "selp.f64 %g78,0d0000000000000000,%g77,%p31;cvt.rzi.s64.f64 %d72,%g78;bra.uni $24;",
+    "$8:.pragma \"nounroll\";mov.u64 %d15,%d14;mov.u64 %d14,%d13;mov.u64 %d13,%d72;mov.u32 %r43,%r166;"
+    "mov.u32 %r166,%r165;mov.u32 %r165,%r164;mov.u32 %r40,%r145;mov.u32 %r145,%r155;mov.u32 %r155,%r143;"
+    "and.b32 %r93,%r167,1;setp.eq.b32 %p12,%r93,1;setp.ne.s32 %p13,%r57,1;or.pred %p14,%p13,%p12;mov.f64 %g81,%g80;"
+    "@%p14 bra $10;shr.u32 %r94,%r40,8;add.s32 %r95,%r94,1;cvt.rn.f64.s32 %g8,%r95;mov.b64 %d52,%g8;"
+    "add.s64 %d53,%d52,2638149301829632;shr.u64 %d54,%d53,52;cvt.u32.u64 %r96,%d54;"
+    "and.b64 %d55,%d53,4503599627370495;add.s64 %d56,%d55,4604544269498187776;mov.b64 %g9,%d56;"
+    "add.rn.f64 %g10,%g9,0dBFF0000000000000;add.rn.f64 %g11,%g9,0d3FF0000000000000;div.rn.f64 %g12,%g10,%g11;"
+    "mul.rn.f64 %g13,%g12,%g12;mul.rn.f64 %g14,%g13,0d3FB1111111111111;add.rn.f64 %g15,%g14,0d3FB3B13B13B13B14;"
+    "mul.rn.f64 %g16,%g13,%g15;add.rn.f64 %g17,%g16,0d3FB745D1745D1746;mul.rn.f64 %g18,%g13,%g17;"
+    "add.rn.f64 %g19,%g18,0d3FBC71C71C71C71C;mul.rn.f64 %g20,%g13,%g19;add.rn.f64 %g21,%g20,0d3FC2492492492492;"
+    "mul.rn.f64 %g22,%g13,%g21;add.rn.f64 %g23,%g22,0d3FC999999999999A;mul.rn.f64 %g24,%g13,%g23;"
+    "add.rn.f64 %g25,%g24,0d3FD5555555555555;mul.rn.f64 %g26,%g13,%g25;add.rn.f64 %g27,%g26,0d3FF0000000000000;"
+    "mov.u32 %r97,1047;sub.s32 %r98,%r97,%r96;cvt.rn.f64.s32 %g28,%r98;mul.rn.f64 %g29,%g28,0d3FE62E42FEFA39EF;"
+    "mul.rn.f64 %g30,%g12,0dC000000000000000;mul.rn.f64 %g31,%g30,%g27;add.rn.f64 %g32,%g29,%g31;"
+    "add.rn.f64 %g33,%g32,%g32;sqrt.rn.f64 %g34,%g33;shr.u32 %r99,%r145,8;add.s32 %r100,%r99,2097152;"
+    "shr.u32 %r101,%r100,22;and.b32 %r102,%r100,29360128;sub.s32 %r103,%r99,%r102;cvt.rn.f64.s32 %g35,%r103;"
+    "mul.rn.f64 %g36,%g35,0d3E9921FB54442C73;mul.rn.f64 %g37,%g36,%g36;mul.rn.f64 %g38,%g37,0d3DE6124613A86D09;"
+    "add.rn.f64 %g39,%g38,0dBE5AE64567F544E4;mul.rn.f64 %g40,%g37,%g39;add.rn.f64 %g41,%g40,0d3EC71DE3A556C734;"
+    "mul.rn.f64 %g42,%g37,%g41;add.rn.f64 %g43,%g42,0dBF2A01A01A01A01A;mul.rn.f64 %g44,%g37,%g43;"
+    "add.rn.f64 %g45,%g44,0d3F81111111111111;mul.rn.f64 %g46,%g37,%g45;add.rn.f64 %g47,%g46,0dBFC5555555555555;"
+    "mul.rn.f64 %g48,%g37,%g47;mul.rn.f64 %g49,%g36,%g48;add.rn.f64 %g50,%g36,%g49;"
+    "mul.rn.f64 %g51,%g37,0d3E21EED8EFF8D898;add.rn.f64 %g52,%g51,0dBE927E4FB7789F5C;mul.rn.f64 %g53,%g37,%g52;"
+    "add.rn.f64 %g54,%g53,0d3EFA01A01A01A01A;mul.rn.f64 %g55,%g37,%g54;add.rn.f64 %g56,%g55,0dBF56C16C16C16C17;"
+    "mul.rn.f64 %g57,%g37,%g56;add.rn.f64 %g58,%g57,0d3FA5555555555555;mul.rn.f64 %g59,%g37,%g58;"
+    "add.rn.f64 %g60,%g59,0dBFE0000000000000;mul.rn.f64 %g61,%g37,%g60;add.rn.f64 %g62,%g61,0d3FF0000000000000;"
+    "and.b32 %r104,%r100,4194304;setp.eq.s32 %p15,%r104,0;selp.f64 %g63,%g62,%g50,%p15;selp.f64 %g64,%g50,%g62,%p15;"
+    "add.s32 %r105,%r101,1;and.b32 %r106,%r105,2;setp.eq.s32 %p16,%r106,0;neg.f64 %g65,%g63;"
+    "selp.f64 %g66,%g63,%g65,%p16;and.b32 %r107,%r100,8388608;setp.eq.s32 %p17,%r107,0;neg.f64 %g67,%g64;"
+    "selp.f64 %g68,%g64,%g67,%p17;mul.rn.f64 %g69,%g34,%g66;cvt.rn.f32.f64 %f2,%g69;cvt.f64.f32 %g81,%f2;"
+    "mul.rn.f64 %g70,%g34,%g68;cvt.rn.f32.f64 %f3,%g70;cvt.f64.f32 %g80,%f3;"
+    "$10:cvt.u64.u32 %d57,%r167;add.s64 %d16,%d66,%d57;cvt.u64.u32 %d58,%r43;cvt.u64.u32 %d59,%r40;"
+    "bfi.b64 %d60,%d58,%d59,32,32;setp.eq.s32 %p18,%r57,3;selp.b64 %d72,%d16,%d60,%p18;@%p19 bra $24;"
+    "shr.u32 %r108,%r40,8;cvt.rn.f64.s32 %g71,%r108;mul.rn.f64 %g72,%g71,0d3E70000000000000;"
+    "cvt.rn.f64.s64 %g73,%d16;selp.f64 %g74,%g73,%g72,%p18;selp.f64 %g6,%g81,%g74,%p3;cvt.rn.f32.f64 %f1,%g6;"
+    "mov.b32 %r45,%f1;setp.eq.s32 %p22,%r56,13;@%p22 bra $13;setp.ne.s32 %p23,%r56,1;@%p23 bra $14;"
+    "$13:cvt.u64.u32 %d72,%r45;"
+    "$24:add.s32 %r167,%r167,1;setp.ne.s32 %p33,%r167,4;mov.u32 %r143,%r142;mov.u32 %r164,%r157;@%p33 bra $8;"
+    "setp.eq.s64 %p34,%d5,0;cvt.u32.u64 %r131,%d4;shl.b64 %d61,%d66,%r131;add.s64 %d25,%d7,%d61;"
+    "sub.s64 %d26,%d37,%d66;setp.gt.u64 %p35,%d26,3;and.pred %p36,%p34,%p35;@!%p36 bra $26;setp.gt.s16 %p40,%h1,1;"
+    "@%p40 bra $33;setp.eq.s16 %p43,%h1,0;@%p43 bra $37;setp.eq.s16 %p44,%h1,1;@!%p44 bra $38;cvt.u16.u64 %h4,%d72;"
+    "cvt.u16.u64 %h5,%d13;cvt.u16.u64 %h6,%d14;cvt.u16.u64 %h7,%d15;st.global.v4.u16 [%d25],{%h7,%h6,%h5,%h4};"
+    "bra.uni $38;"
+    "$26:min.u64 %d62,%d26,4;cvt.u32.u64 %r133,%d62;shl.b32 %r53,%r133,%r131;setp.eq.s32 %p37,%r53,0;@%p37 bra $38;"
+    "mov.u32 %r170,0;",
+    "$28:.pragma \"nounroll\";cvt.u64.u32 %d63,%r170;add.s64 %d64,%d25,%d63;st.global.u8 [%d64],%d15;"
+    "and.b32 %r135,%r170,%r9;setp.eq.s32 %p38,%r135,%r9;selp.b64 %d30,%d72,%d13,%p38;selp.b64 %d31,%d13,%d14,%p38;"
+    "shr.u64 %d65,%d15,8;selp.b64 %d15,%d14,%d65,%p38;add.s32 %r170,%r170,1;setp.lt.u32 %p39,%r170,%r53;"
+    "mov.u64 %d13,%d30;mov.u64 %d14,%d31;@%p39 bra $28;bra.uni $38;"
+    "$33:setp.eq.s16 %p41,%h1,2;@%p41 bra $36;setp.ne.s16 %p42,%h1,3;@%p42 bra $38;"
+    "st.global.v2.u64 [%d25],{%d15,%d14};st.global.v2.u64 [%d25+16],{%d13,%d72};bra.uni $38;"
+    "$37:cvt.u16.u64 %h8,%d72;cvt.u16.u64 %h9,%d13;cvt.u16.u64 %h10,%d14;cvt.u16.u64 %h11,%d15;"
+    "st.global.v4.u8 [%d25],{%h11,%h10,%h9,%h8};bra.uni $38;"
+    "$36:cvt.u32.u64 %r136,%d72;cvt.u32.u64 %r137,%d13;cvt.u32.u64 %r138,%d14;cvt.u32.u64 %r139,%d15;"
+    "st.global.v4.u32 [%d25],{%r139,%r138,%r137,%r136};"
+    "$38:add.s64 %d67,%d67,%d6;shl.b64 %d66,%d67,2;setp.lt.u64 %p45,%d66,%d37;@%p45 bra $2;"
+    "$39:ret;}\n",
 };
 // clang-format on
 

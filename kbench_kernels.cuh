@@ -929,8 +929,8 @@ typedef struct kbk_tensor {
 
 /*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
     scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps * ulp(w)
-    + abs. The tensor passes if, in addition, ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25 times
-    the norm of the oracle's own rounding errors. ulps < 0: w is max(|ref|, magnitude), for rows in which one
+    + abs. The tensor passes if all elements do and ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25
+    times the norm of the oracle's own rounding errors. ulps < 0: w is max(|ref|, magnitude), for rows in which one
     element is so large that the row scale would hide errors of the others. ulps = 0 and abs = 0: equal to the
     oracle, rounded once. Outputs that are f32 for any T (statistics, losses) use the tolerance of f32. */
 typedef struct kbk_check {
@@ -1096,8 +1096,8 @@ typedef struct kbk_u4 {
     uint32_t w[4];
 } kbk_u4;
 
-// Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): counter-based, so
-// that word i of a stream depends on i alone, not on the grid, the variant or the order.
+// Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a counter-based
+// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
         // One multiplication gives both halves of a product; on a GPU they are half of the work.
@@ -1262,10 +1262,10 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if add and n have no
-    common factor, and mul - 1 is divisible by every prime factor of n, and by 4 if n is (Hull & Dobell 1962). For
-    powers of two the sequence is well scattered; if n has no square factor, it is a stride. n must be below 2^31.
-    */
+/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions
+    hold (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n,
+    and by 4 if n is. For powers of two
+    the sequence is well scattered; if n has no square factor, it is a stride. n must be below 2^31. */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1494,7 +1494,7 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
 
 /*  A pack is a 16-byte vector of KBKI_WIDTH elements in their memory format, or one element (Width = 1). With
     Width = 1 the same kernel serves addresses that are not aligned to 16 bytes. Data in flight stays packed, which
-    takes half the registers of floats if T has 16 bits. load and store have no cache hints: evict-first hints
+    takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints: evict-first hints
     (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. They are written in PTX, because the
     compiler may split a plain assignment into smaller accesses and move these between the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
@@ -1642,9 +1642,9 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
 }
 // Whether a base is so large that its rounding error, up to 32, is comparable to the exponents themselves.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  The base of exponents: exp(x - m) is exp2(k x - b), one FMA and one exp2. b is rounded here, because rounding
-    it within an FMA could give a base different from that of the sum. If m log2(e) is coarse (masks use numbers
-    like -1e30 and -FLT_MAX), neighbouring f32 numbers are 32 and more apart. Then only numbers equal to m
+/*  The base of exponents: exp(x - m) is exp2(k x - b), one FMA and one exp2. The base b is rounded here, because
+    rounding it within an FMA could give a base different from that of the sum. If m log2(e) is coarse (masks use
+    numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers are 32 and more apart. Then only numbers equal to m
     contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is replaced by -FLT_MAX, because
     (-inf) - (-inf) is NaN. */
 struct kbki_base {
@@ -1887,7 +1887,7 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     });
 }
 // NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is older, or the program
-// was compiled for an older one (nvcc without -arch uses the oldest it knows), and the kernels are empty.
+// was compiled for an older one, and the kernels are empty. (nvcc without -arch uses the oldest that it knows.)
 template <class> __global__ void kbki_built_k() {}
 #define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
 KBK_FN const char* kbki_needs(int capability) {
@@ -1945,8 +1945,8 @@ template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* ker
 template <class T> struct kbki_same { typedef T type; };
 
 /*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol): for a kernel that follows another in the same
-    stream and needs its results. From compute capability 9.0 on, its CTAs start as soon as all CTAs of the first
-    kernel have called kbki_follow_me (or have ended) and an SM has room. The launch latency is hidden. The
+    stream and needs its results. From compute capability 9.0 on, its CTAs start early: when all CTAs of the first
+    kernel have called kbki_follow_me or have ended, and an SM has room. The launch latency is hidden. The
     following kernel must call kbki_follow_wait before it reads results: it waits until all earlier kernels have
     ended and their writes are visible. On older devices both calls do nothing, and the launch is an ordinary one.
     The first kernel of a launcher is never launched this way, because its time would overlap with that of whatever
@@ -1991,8 +1991,8 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
 
 /*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
     per row and of vectors per thread. Few threads with many vectors spend the least on indexing and have the most
-    registers for data, until rows are so long that an SM holds few of them. A short row has a warp, the shortest 8
-    lanes; with a warp, most of its lanes would be idle. */
+    registers for data. For very long rows that is no longer true, because an SM holds few of them. A short row has
+    a warp, the shortest 8 lanes; with a warp, most of its lanes would be idle. */
 template <class Kernel> struct kbki_plan {
     int64_t most; // longest row, in vectors
     Kernel* kernel;
@@ -2015,8 +2015,8 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
     return 2 * (packs * 16 + 1100) <= kbki_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
 }
 #define KBKI_LONG 8192 // longest row that fits into registers, in vectors
-// Rows whose inputs and outputs have different alignments are processed element by element: up to this length by
-// the rung with a warp per row, longer ones by CTAs.
+// Rows whose inputs and outputs have different alignments are processed element by element. Rows of at most this
+// length go to the rung with a warp per row, longer ones to CTAs.
 #define KBKI_LONG_ONES 256
 // Defines a launcher as a call of a function template with given arguments.
 #define KBKI_LAUNCHER(name, ...) \
@@ -2263,7 +2263,7 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // not a trap instruction, at which ptxas drops asynchronous operations; a store to 0 stops the kernel, too
+    // a store to address 0, because at a trap ptxas does not keep products in flight
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2339,7 +2339,7 @@ __device__ __forceinline__ void kbki_cluster_barrier() { // also makes earlier w
 /*  Tensor maps: the driver's description of a tensor in global memory and of the box that one TMA copy moves (128
     opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, count
     among the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row in
-    shared memory with the 128-byte swizzle: 16-byte vector p of row l is in place p ^ l % 8. The pattern repeats
+    shared memory. The 128-byte swizzle stores 16-byte vector p of row l in place p ^ l % 8. The pattern repeats
     every eight rows (1024 bytes). wgmma reads it without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
@@ -2686,11 +2686,13 @@ template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const 
     io.out[i] = kbki_type<T>::from(Op::of(a, b, Op::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
 }
 
+// Rung 1: one thread per element.
 template <class T, class Op> __global__ void kbki_map_naive_k(kbki_map_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_map_one<T, Op>(io, i);
 }
 
+// Rung 2: grid-stride loop.
 template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
@@ -2969,7 +2971,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
                                                  <- no CTA turnover; as many bytes in flight
     3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
     4 unroll   two vectors in flight             <- little gain here: the 32 KiB that vec has in flight in a full
-               SM are enough (Little's law; Volkov 2010). It helps if latency is longer or a loop has other work
+               SM are enough (Little's law; Volkov 2010). It helps operations with more arithmetic
     5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA, no data in registers; slower than vec on an
                H200
     99 cudart  cudaMemcpyAsync
@@ -3263,7 +3265,8 @@ template <class T> const char* kbk_fill_run_unroll(const kbk_args* a, kbk_stream
     return kbki_launched();
 }
 template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream st) {
-    typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st); // cuMemsetD32Async, and D16
+    // signatures of cuMemsetD32Async and cuMemsetD16Async
+    typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st);
     typedef int (*memset16)(uintptr_t to, unsigned short word, size_t count, kbk_stream st);
     kbki_copy_io<T> io;
     void* f = NULL;
@@ -4161,6 +4164,7 @@ template <class T> __device__ __forceinline__ void kbki_dropout_one(const kbki_d
     io.y[i] = kbki_type<T>::from(keep ? kbki_float(io.x[i]) * io.scale : 0.0f);
 }
 
+// Rung 1: one thread, and one Philox call, per element.
 template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_dropout_one(io, i);
@@ -4302,9 +4306,9 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-/*  Combines the moments of warps to those of a row, with one barrier. n: elements of the warp; mean: of these; s:
-    sums of deviations from that mean; on return, from the mean of the row, which is returned. each: 1 / elements
-    of the row. */
+/*  Combines the moments of warps to those of a row (Chan, Golub & LeVeque 1979), with one barrier, and returns the
+    mean of the row. Arguments: n, the elements of the warp; mean, their mean; *s, the sums of deviations from that
+    mean and of their squares, on return from the mean of the row; each, 1 / the elements of the row. */
 template <bool Layer, int Threads>
 __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
     typedef kbki_sum<float> sum;
@@ -4366,7 +4370,7 @@ __device__ __forceinline__ void kbki_ahead_take(const uint4* ring, int t, int pa
     }
 }
 
-/*  Prevents the assembler from keeping unpacked values: two passes unpack the same words, and it would keep all
+/*  Prevents the assembler from keeping unpacked values. Two passes unpack the same words, and it would keep all
     floats in registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is
     below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
@@ -4525,7 +4529,7 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  The same sums by a kernel of its own, in which every SM reads a share of the parts; with many columns, one SM
+/*  The same sums by a kernel of its own, in which every SM reads a share of the parts. With many columns, one SM
     would be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a
     thread are in flight at once. */
 template <class Io>
@@ -4659,6 +4663,7 @@ KBKI_REF(softmax_fwd) {
 }
 
 #ifdef __CUDACC__
+// One thread per row, three passes; not coalesced.
 template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -4670,6 +4675,7 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum.get());
 }
 
+// One CTA per row, three coalesced passes; two tree reductions in shared memory.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ float s[256];
@@ -4682,6 +4688,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
+// One warp per row. Online softmax: one pass for maximum and sum, one for the result.
 template <class T>
 __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
@@ -4860,8 +4867,8 @@ __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
 }
 
-/*  Prefetching of rows. A row is divided into parts of Chunk vectors per thread, and Stages parts are in flight:
-    the first parts of a long row are loaded while the previous row is processed. Rows must be 16-byte aligned. */
+/*  Prefetching of rows. A row is divided into parts of Chunk vectors per thread, and Stages parts are in flight.
+    The first parts of a row are loaded while the previous row is processed. Rows must be 16-byte aligned. */
 template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_softmax_ahead {
     static constexpr int width = KBKI_WIDTH(T), parts = Packs / Chunk, room = Chunk * KBKI_CTA(Threads);
     const T* x; // this CTA's part of row 0
@@ -4889,6 +4896,7 @@ template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_so
         }
     }
 };
+// Persistent kernel: CTAs take rows in turn, and cp.async prefetches the next ones.
 template <class T, int Packs, int Chunk, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -5172,6 +5180,7 @@ __device__ __forceinline__ void kbki_dsoftmax_one(const kbki_dsoftmax<T>& io, in
     io.dx[i] = kbki_type<T>::from(kbki_float(io.y[i]) * (kbki_float(io.dy[i]) - dot));
 }
 
+// One thread per row, two passes; not coalesced.
 template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -5180,6 +5189,7 @@ template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) 
     for (int64_t c = 0; c < io.cols; c++) kbki_dsoftmax_one(io, row * io.cols + c, dot.get());
 }
 
+// One warp per row, two coalesced passes, shuffles.
 template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k(kbki_dsoftmax<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= io.rows) return;
@@ -5220,6 +5230,7 @@ template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
         }
     }
 };
+// Both rows in registers; one warp or one CTA per row, 16-byte accesses.
 template <class T, int Packs, int Threads, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
@@ -5610,6 +5621,7 @@ template <bool Layer> __device__ __forceinline__ float2 kbki_moments_by(float2 s
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS));
 }
 
+// One thread per row: mean, then variance, then the result (two-pass variance).
 template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -5627,6 +5639,7 @@ template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_no
     io.stats(row, mean, m);
 }
 
+// One warp per row, three coalesced passes.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
@@ -5761,6 +5774,7 @@ __device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs
     }
 }
 
+// One warp or one CTA per row; the row is read once and stays in registers.
 template <class T, bool Layer, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
@@ -5878,8 +5892,8 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
         return make_float2(mean + m.x, m.y);
     }
 };
-// Several rows per group of lanes: all are loaded before the first is used, so that all rows of a small tensor are
-// in flight at the same time. w and b are loaded once.
+// Several rows per group of lanes. All are loaded before the first is used, so that all rows of a small tensor are
+// in flight at the same time. Weights are loaded once.
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -5915,6 +5929,7 @@ __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T
     if (lane < Rows && row + lane * Groups < io.rows) io.stats(row + lane * Groups, mine.x, make_float2(0, mine.y));
 }
 
+// Rows that do not fit into registers: one CTA per row, three passes.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, Layer> io) {
     __shared__ float slots[32];
@@ -5964,10 +5979,10 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, La
 ------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __CUDACC__
-/*  Normalises a row of whole 16-byte vectors in registers. At 16 bits, arithmetic limits as much as bandwidth. The
-    correction of the mean is therefore left out, and centring and scaling are one multiply-add; both matter only
-    in f32 and in rows that kbki_norm_near finds. Tight: too few registers to keep the floats of one pass until the
-    next. */
+/*  Normalises a row of whole 16-byte vectors in registers. For 16-bit types, arithmetic limits the speed as much
+    as bandwidth. The correction of the mean is therefore left out, and centring and scaling are one multiply-add.
+    Both matter only in f32 and in rows that kbki_norm_near finds. Tight: too few registers to keep the floats of
+    one pass until the next. */
 template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_norm_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
@@ -6059,9 +6074,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     }
 }
 
-/*  The same for layer normalisation at 16 bits, where arithmetic limits as much as bandwidth. w, b and the row
-    stay in registers as floats, so that nothing is unpacked twice. That takes 128 registers: 512 threads per SM.
-    */
+/*  The same for layer normalisation of 16-bit types, where arithmetic limits the speed as much as bandwidth.
+    Registers keep w, b and the row as floats, so that nothing is unpacked twice. That takes 128 registers: 512
+    threads per SM. */
 template <class T, int Packs, int Threads> struct kbki_norm_held {
     static constexpr int width = KBKI_WIDTH(T);
     float f[Packs][width], w[Packs][width], b[Packs][width];
@@ -6107,6 +6122,7 @@ template <class T, int Packs, int Threads> struct kbki_norm_held {
         }
     }
 };
+// Persistent kernel for 16-bit types: CTAs take rows in turn, and cp.async prefetches the next ones.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
     kbki_layernorm_fwd_held_k(kbki_norm<T, true> io) {
@@ -6184,6 +6200,7 @@ template <class T, int Packs, int Threads> struct kbki_norm_ring {
         return r;
     }
 };
+// Persistent kernel for longer 16-bit rows, which stay in shared memory.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
     extern __shared__ uint4 kbki_row[];
@@ -6231,6 +6248,7 @@ __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kb
     }
 }
 
+// Persistent clusters: a row is split over the CTAs, which exchange sums through distributed shared memory.
 template <class T, bool Layer, int Packs>
 __global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
@@ -6540,6 +6558,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     }
 };
 
+// One CTA per row. Two passes: the sums of the row, then dx and the atomics for dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, Layer> io) {
     __shared__ float2 slots[32];
@@ -6562,6 +6581,7 @@ template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T,
     if (c < io.sums * io.cols) io.put(c, io.part[c]);
 }
 
+// One warp per row, dx only; kbki_columns computes dw and db in a second kernel.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
@@ -7025,6 +7045,7 @@ template <class T> struct kbki_sum_io {
     unsigned long long* slots; // partial sums of the CTAs; the same memory
 };
 
+// One atomic addition per thread, all to one address.
 template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
@@ -7038,11 +7059,13 @@ template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_su
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
     return sum;
 }
+// Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
 template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(kbki_sum_io<T> io) {
     __shared__ float s[256];
     float sum = kbki_tree<kbki_sum<float>, 256>(kbki_sum_share(io), s);
     if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
 }
+// Grid-stride loop, warp shuffles, one atomic per warp.
 template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbki_sum_io<T> io) {
     float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
     if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
@@ -7218,6 +7241,7 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
+// 16-byte loads; the last CTA adds the partial sums in index order.
 template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
     constexpr int U = 2, Share = 512, Threads = Share + 32; // the last warp of a CTA reads nothing
     __shared__ double slots[32];
@@ -7461,6 +7485,7 @@ template <class T> struct kbki_wsum {
     float *part, *product;
 };
 
+// One thread per row; not coalesced.
 template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -7487,6 +7512,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
+// One warp per row, coalesced.
 template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_warp_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= io.rows) return;
@@ -7973,6 +7999,7 @@ template <class T> struct kbki_transpose_io {
     T* y;
     int64_t rows, cols;
 };
+// Reads are coalesced, writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols, c = i - r * io.cols;
     if (r < io.rows) io.y[c * io.rows + r] = io.x[i];
@@ -8110,7 +8137,7 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
                Gimelshein 2018)
     3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
                32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp
-               on; with a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
+               on. With a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
                unaligned start is read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
@@ -8169,6 +8196,7 @@ template <class T> struct kbki_ce_io {
     }
 };
 
+// One CTA per row: three passes, log-softmax to memory. A second kernel gathers the losses.
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_split_k(kbki_ce_io<T> io) {
     __shared__ float s[256];
     int64_t row = blockIdx.x;
@@ -8192,6 +8220,7 @@ template <class T> __global__ void kbki_cross_entropy_fwd_gather_k(kbki_ce_io<T>
     io.loss[row] = value;
 }
 
+// One CTA per row, online softmax in one pass.
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_online_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
     const T* x = io.x + blockIdx.x * io.cols;
@@ -8437,7 +8466,8 @@ template <class T> struct kbki_ce_grad {
             const float l = __ldg(lse + r);
             row.base = kbki_base(l), row.unit = __ldg(g);
             row.norm = kbki_exp2(-row.base.rest(l));
-            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1; // infinite or NaN: the result is, too
+            // an infinite or NaN lse must reach the result
+            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1;
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -8453,6 +8483,7 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
+// per_row CTAs per row, U 16-byte vectors per thread.
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
     unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
@@ -9074,6 +9105,7 @@ template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T
     const T* row = io.row(io.ids[t]);
     io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
 }
+// One warp per token.
 template <class T, int Width>
 __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
     int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
@@ -9356,6 +9388,7 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
+// First kernel: a CTA lists the tokens of its class, counts them by row, and sorts them by row and token.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -9802,6 +9835,7 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
+// One thread per element of C.
 template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
     int64_t i = blockIdx.x / io.across * 8 + threadIdx.y, j = blockIdx.x % io.across * 32 + threadIdx.x;
     if (i >= io.m || j >= io.n) return;
@@ -9811,6 +9845,7 @@ template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
     io.c[i * io.n + j] = kbki_mm_result(io, sum);
 }
 
+// Tiles of 32 x 32 in shared memory; one thread per element of C.
 template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared_k(kbki_mm<T> io) {
     __shared__ float a[32][33], b[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
@@ -9867,6 +9902,7 @@ __device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int6
     }
 }
 
+// Tile of 128 x 128 by 256 threads. Register blocking: a thread computes 8 x 8 elements.
 template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
     // odd pitch: tiles are written without bank conflicts in either direction
     __shared__ float a[8][129], b[8][129];
@@ -9947,6 +9983,7 @@ __device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_
         kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
     }
 }
+// The same with 16-byte loads and stores.
 template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
     __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
@@ -10078,6 +10115,7 @@ __device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, 
         if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(c[e / 16][e / 4 % 4][e % 4]);
     }
 }
+// Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
 template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma_k(kbki_mm<T> io) {
     __shared__ __align__(16) T a[128][40], b[128][40]; // [i][k] and [j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
@@ -10138,6 +10176,7 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
+// The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -10315,6 +10354,7 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
+// cp.async pipeline of four stages: three tiles are in flight while one is multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -10374,6 +10414,7 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
+// cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K in grid.y.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10509,7 +10550,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
                loop over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to
                padded rows (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16
-               bytes selects rung 7, which accepts any. If there are few tiles and K is long, split-K is used: the
+               bytes selects rung 7, which accepts any. If there are few tiles and K is long, split-K is used. The
                slices are added in order (workspace: 4*M*N bytes per slice)
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
                of wgmma, because all operands pass through registers
@@ -10613,8 +10654,8 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
 }
 
 /*  The addresses at which a lane reads the fragments of 16 of x by 16 of k. First: lanes 8 to 15 read the next
-    eight rows and lanes 16 to 31 the next vector; otherwise the reverse. mma.sync needs its registers in a fixed
-    order; which choice gives that order depends on the operand and on its layout. */
+    eight rows and lanes 16 to 31 the next vector; otherwise the reverse. The registers must be in the order of
+    mma.sync; which choice gives that order depends on the operand and on its layout. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
     uint32_t at[4]; // for steps 0 to 3 along k if K-major, else for i = 0 to 3; all other offsets are constants
@@ -10700,6 +10741,7 @@ __device__ __forceinline__ void kbki_mma_leave(const kbki_mm<T>& io, int64_t i0,
     }
 }
 
+// One swizzled buffer per operand: load through registers, synchronise, multiply by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10756,6 +10798,7 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
+// cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K in grid.y.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -11056,8 +11099,8 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    The rungs follow CUTLASS's kernels for Hopper: TMA pipeline, warp specialization, persistent cooperative
-    schedule.
+    The rungs use the techniques of CUTLASS's Hopper kernels: TMA pipeline, warp specialization, persistent and
+    cooperative schedules.
     9 wgmma      128 x 128 tile, 64 deep, double buffering; one thread starts the TMA loads, a warpgroup multiplies
                  the tile that has arrived, and then all threads synchronise
                  <- operands go from shared memory to the tensor cores without registers, 64 x 128 x 16 per
@@ -11392,6 +11435,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Double buffering by TMA: one tile is loaded while the other is multiplied by wgmma.
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11429,6 +11473,7 @@ __global__ void __launch_bounds__(128)
     }
 #endif
 }
+// Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11468,7 +11513,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_wgmma     Matrix product through wgmma: maps and launches, and rungs 9 to 14 of matmul.
+  >>matmul_wgmma     Matrix product with wgmma: tensor maps and launches, and rungs 9 to 14 of matmul.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11700,6 +11745,7 @@ struct kbki_mm_thin_step {
         }
     }
 };
+// Two groups of eight warps: each group has its own columns, and its warps share K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -11816,6 +11862,7 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
     }
 }
 #endif
+// Warp 4 is the TMA producer; warps 0 to 3 are a consumer warpgroup.
 template <class T, class Plan>
 __global__ void __launch_bounds__(160, Plan::ctas)
     kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11958,8 +12005,8 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
     return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
 /*  Properties of a GPU that the choice depends on. l2: bytes per clock from L2 for all CTAs together, without
-    clusters and with K not split. It depends on how much neighbouring SMs share of what they request, and
-    therefore on which SMs of a chip are enabled: H200s gave 11500, an H100 no more than 7000. */
+    clusters and with K not split. It depends on how much data neighbouring SMs have in common, and therefore on
+    which SMs of a chip are enabled. H200s gave 11500, an H100 no more than 7000. */
 typedef struct kbki_wg_device {
     int sms;
     double l2;
@@ -11983,8 +12030,8 @@ KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
     return ((rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((cols + w.tile_n - 1) / w.tile_n);
 }
 KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0 ? sms / w.pair : 1; }
-/*  Predicts the time of a product, in clocks of an SM. The time is the waves of tiles times the stages of K times
-    the time of a stage, which is limited by the tensor cores or by L2.
+/*  Predicts the time of a product, in clocks of an SM. The time is the number of waves of tiles, times the stages
+    of K, times the time of a stage. The tensor cores or L2 limit a stage.
     L2, bytes per clock: 64 per SM; 5700 for all SMs together, 6000 without clusters, 7000 for e4m3. Without
     clusters and with K not split: 88 per SM, and l2 for all; but 7500 (TN: 6600) if half of L2 cannot hold the
     operands. Operands whose rows are not 32-byte aligned: 41 per SM and 4070 for all; an eighth less for wide and
@@ -12318,7 +12365,7 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     if (c->set_stream && c->set_workspace && c->gemm && c->batched)
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
-/*  Returns a handle for the current device, set to this stream and to the caller's workspace, so that a call
+/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call then
     allocates nothing and can be captured into a graph. The stream is set first, because setting it resets the
     workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
@@ -12997,8 +13044,8 @@ __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k,
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  The step of the online softmax when the running maximum rises from `before` to `top`: the base that exponents
-    are relative to, and the factor for earlier sums. If the base is coarse (see kbki_base), top is subtracted from
+/*  A step of the online softmax: the running maximum rises from `before` to `top`. b is the base that exponents
+    are relative to, and factor is for earlier sums. If the base is coarse (see kbki_base), top is subtracted from
     the scores first, which is exact. */
 struct kbki_attn_base {
     float b, factor;
@@ -13052,6 +13099,7 @@ __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v,
         }
     }
 }
+// A CTA has 64 rows of q and passes over all keys, in tiles of 64.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
     float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (Dim + 4), *p = kv + 64 * (Dim + 4);
@@ -13600,6 +13648,7 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
 }
 // Keys per buffer, chosen so that two CTAs fit into an SM's 227 KiB.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
+// A CTA has 128 rows of q, four warps of 32. K and V are double-buffered by cp.async.
 template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
@@ -13671,7 +13720,7 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9. Warp
-                         specialization, ping-pong schedule, dynamic tile scheduling (FlashAttention-3).
+                         specialization and ping-pong schedule (FlashAttention-3), dynamic scheduling.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -14157,11 +14206,11 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  Rung 9: the scores of a tile are queued before the values of the previous tile, also across items, so that two
-    products are in the queue (intra-warpgroup pipelining of FlashAttention-3, Shah et al. 2024, section 3.2).
-    ptxas places the exponentials. It puts most of them after the wait for the values; forcing all of them before
-    the wait took 1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's first
-    tile. */
+/*  Rung 9: the scores of a tile are queued before the values of the previous tile, also across items. Two products
+    are then in the queue (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). The place
+    of the exponentials is left to ptxas. It puts most of them after the wait for the values; forcing all of them
+    before the wait took 1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's
+    first tile. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -14218,6 +14267,7 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Rungs 7 to 9: warp specialization. The last warpgroup loads by TMA, the others compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -14637,9 +14687,9 @@ template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_s
 
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. p and ds are recomputed as in rung 3, but in tiles of 32 x 32: once for dq, by CTAs that keep 32 rows of
-    q and pass over all keys, and once for dk and dv, by CTAs that keep 32 keys and pass over all rows. Each sum
-    has one owner. Shared memory holds three f32 tiles and the 32 x 32 one (55 KiB at d = 128); the passing
+/*  flash. Rung 3 in tiles of 32 x 32: p and ds are recomputed twice. One kernel computes dq; its CTAs keep 32 rows
+    of q and pass over all keys. The other computes dk and dv; its CTAs keep 32 keys and pass over all rows. Each
+    sum has one owner. Shared memory holds three f32 tiles and the 32 x 32 one (55 KiB at d = 128); the passing
     operands are therefore loaded twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3
     of the operand that stays, x and x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a
     result. */
@@ -14903,9 +14953,8 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
 
 /*  A warp has 32 keys and takes 32 rows of q at a time, so that each operand read from shared memory serves two
     mma. Scores are computed transposed, with keys as rows: p and ds then have the layout of a first operand for dv
-    and dk. At d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys: each computes
-    the scores of half the rows and the sums of half the columns, and they exchange p and ds through shared memory.
-    */
+    and dk. At d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys. Each computes
+    the scores of half the rows and the sums of half the columns; they exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
@@ -15091,6 +15140,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
     }
 };
+// A CTA keeps Keys keys and passes over the rows of q, 64 at a time, by cp.async.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -15191,8 +15241,8 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. At d = 128
                without a causal mask the kernel is persistent, and loads the next keys while the last results are
                stored. With a causal mask items differ in length, and a persistent kernel was slower. Adding dq to
-               memory by bulk reductions from shared memory was slower than atomics from registers: 548 TFLOP/s
-               instead of 559 at d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
+               memory by bulk reductions from shared memory was slower than atomics from registers. The rates on an
+               H200 (bf16, S = 4096) were 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
 
     The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
@@ -15611,6 +15661,7 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, cons
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Warp specialization. The first warpgroup loads by TMA, the two others keep dk and dv of 64 keys each.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {

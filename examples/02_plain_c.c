@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Plain C, no GPU: the same file, the same options. KB_TIME times the code between its braces by the host's clock,
-    often enough in a row that a function of ten nanoseconds is timed as well as one of ten milliseconds.
+/*  Benchmarks in plain C, without a GPU. KB_TIME times the code between its braces with the host's clock. It repeats
+    short code within a sample, so that it can time functions of ten nanoseconds and of ten milliseconds.
 
     cc -O2 -I. examples/02_plain_c.c -o 02_plain_c -lm && ./02_plain_c
 
-    Each operation is swept over an axis; `./02_plain_c -a bytes=4096:16777216:*4` sweeps another range, --json FILE
-    keeps the records, --fast takes a tenth of the time.                                                      */
+    memcpy is swept over the axis "bytes"; `./02_plain_c -a bytes=4096:16777216:*4` sweeps another range. --json FILE
+    saves the records. --fast measures each case for 0.2 s instead of 1 s.                                    */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <math.h>
@@ -17,14 +17,14 @@ KBENCH_IMPL(memcpy, libc, KB_AXIS("bytes", 1 << 10, 1 << 16, 1 << 22)) {
     kb_fill(kb, from, n, KB_UNIFORM);
     KB_TIME(kb) {
         memcpy(to, from, (size_t)n);
-        kb_keep(to); // the compiler must believe that somebody reads it
+        kb_keep(to); // prevents the compiler from removing the call, because nothing else reads the result
     }
     kb_bytes(kb, 2.0 * (double)n);
     kb_check(kb, to, from, n, 0);
 }
 
 KBENCH(hypot) {
-    volatile double x = 3, y = 4; // nor may the compiler know the arguments
+    volatile double x = 3, y = 4; // volatile: otherwise the compiler computes hypot(3, 4) in advance
     double z = 0;
     KB_TIME(kb) {
         z = hypot(x, y);
@@ -33,7 +33,7 @@ KBENCH(hypot) {
     kb_check_that(kb, z == 5, fabs(z - 5), 0, "hypot(3, 4) is %g", z);
 }
 
-// A sort changes its input, so every timed run gets a fresh one from the untimed part of KB_SAMPLE.
+// A sort changes its input, so the untimed part of KB_SAMPLE copies the unsorted input before each timed run.
 KBENCH(insertion_sort) {
     enum { N = 256 };
     float *unsorted = KB_ALLOC(kb, float, N), *x = KB_ALLOC(kb, float, N);

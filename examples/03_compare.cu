@@ -3,17 +3,17 @@
 
     nvcc -O3 -I. examples/03_compare.cu -o 03_compare && ./03_compare
 
-    KBENCH_IMPL names operation and implementation. The first is the baseline; the others get a speedup. Both get the
-    same shapes, data and check, because one function does everything but the launch. A wrong implementation is
-    reported as VERIFY_FAIL and gets no time: to see it, change the 1.0f below.
+    KBENCH_IMPL names the operation and the implementation. The first implementation is the baseline, and the others get
+    a speedup. Both get the same shapes, data and check, because the function bench does everything but the launch. A
+    wrong implementation is reported as VERIFY_FAIL and gets no time. To see this, change the 1.0f below.
 
-    Columns: "time" is the median of launches with a cold cache, "+-" half the width of its 95 % confidence interval,
-    "roof" the share of the copy bandwidth that was measured on this GPU at the start.                        */
+    Columns: "time" is the median time of a launch with a cold cache, and "+-" is half the width of its 95 % confidence
+    interval. "roof" is the share of the copy bandwidth that was measured on this GPU at the start.           */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <math.h>
 
-// One thread per row: neighbours in a warp read addresses that are cols elements apart.
+// One thread per row. Not coalesced: neighbouring threads read addresses that are cols elements apart.
 __global__ void sums_naive(const float* x, float* y, int rows, int cols) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -22,7 +22,7 @@ __global__ void sums_naive(const float* x, float* y, int rows, int cols) {
     y[row] = sum;
 }
 
-// One warp per row: neighbours read neighbours, and the lanes' sums are added by shuffles.
+// One warp per row. Coalesced: neighbouring lanes read neighbouring elements. A warp shuffle reduction adds their sums.
 __global__ void sums_warp(const float* x, float* y, int rows, int cols) {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (row >= rows) return;
@@ -32,7 +32,7 @@ __global__ void sums_warp(const float* x, float* y, int rows, int cols) {
     if (lane == 0) y[row] = sum;
 }
 
-// The reference: on the host, in double precision.
+// The reference, computed on the host in double precision.
 static double sum(const float* x, int cols) {
     double all = 0;
     for (int c = 0; c < cols; c++) all += x[c];
@@ -41,7 +41,7 @@ static double sum(const float* x, int cols) {
 
 typedef void (*row_sums)(const float* x, float* y, int rows, int cols);
 
-// Everything but the kernel. threads_per_row: 1 or 32.
+// The benchmark function of both implementations. threads_per_row: 1 or 32.
 static void bench(kb_state* kb, row_sums kernel, int threads_per_row) {
     int rows = (int)kb_int(kb, "rows"), cols = (int)kb_int(kb, "cols");
     int64_t n = (int64_t)rows * cols;

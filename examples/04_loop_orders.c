@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Three orders of the same two loops, from the first cache to memory; for any laptop, no GPU.
+/*  A cache lesson for any computer, without a GPU: three orders of the same two loops.
 
     cc -O2 -I. examples/04_loop_orders.c -o 04_loop_orders -lm && ./04_loop_orders --html loop_orders.html
 
-    Each function adds up the columns of a square matrix that lies in memory row by row. All read the same numbers, do
-    the same additions and are held to the same result; only the order differs. What to look at:
+    Each function sums the columns of a square matrix that is stored in row-major order. All functions read the same
+    numbers, do the same additions and must give the same result. Only the loop order differs. Experiments:
 
-    1. The smallest matrix (16 KiB) lies in the first cache, the next two in the second and third, the last one in
-       memory. Where does which order begin to lose? The page shows it under "Over size", best in GB/s.
-    2. down uses 4 of the 64 bytes of a line before others push it out; tiles takes all 16 columns of a line at once,
-       and across never leaves the row. What is left of that where everything lies in the first cache?
-    3. -a side=1000,1024: columns of rows of 4096 bytes fall into the same few sets of a cache, of 4000 they do not.
-    4. Compiled with -O3 -march=native: orders that the compiler turns into vectors gain, the others do not.  */
+    1. The smallest matrix (16 KiB) fits in a typical L1 cache, the next two in L2 and L3, and the last one only in
+       memory. At which size does each order become slow? On the page, see the plot "Over size" in GB/s.
+    2. "down" uses 4 of the 64 bytes of a cache line before the line is evicted. "tiles" uses all 16 columns of a line
+       at once, and "across" reads whole rows. How large is the difference if the matrix fits in L1?
+    3. Run with -a side=1000,1024. With rows of 4096 bytes, the elements of a column map to few sets of the cache and
+       evict each other (conflict misses). With rows of 4000 bytes they do not.
+    4. Compile with -O3 -march=native. Loops that the compiler vectorises become faster; the others do not.   */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "addons/kbench_report.h" // for --html
 
-// One column after the other: neighbours in time are a row apart in memory.
+// One column after another: consecutive reads are a row apart in memory.
 static void sum_down(const float* x, float* y, int64_t side) {
     for (int64_t c = 0; c < side; c++) {
         float sum = 0;
@@ -25,14 +26,14 @@ static void sum_down(const float* x, float* y, int64_t side) {
     }
 }
 
-// One row after the other, as it lies in memory; the sums are written and read again for each.
+// One row after another, in memory order. Each row reads and writes all sums.
 static void sum_across(const float* x, float* y, int64_t side) {
     for (int64_t c = 0; c < side; c++) y[c] = 0;
     for (int64_t r = 0; r < side; r++)
         for (int64_t c = 0; c < side; c++) y[c] += x[r * side + c];
 }
 
-// Down, but 16 columns together: all of a line of 64 bytes while it is there.
+// Like "down", but 16 columns at a time (loop tiling): uses a whole cache line of 64 bytes while it is in the cache.
 static void sum_tiles(const float* x, float* y, int64_t side) {
     enum { WIDE = 16 };
     int64_t c = 0;
@@ -42,13 +43,13 @@ static void sum_tiles(const float* x, float* y, int64_t side) {
             for (int k = 0; k < WIDE; k++) sum[k] += x[r * side + c + k];
         for (int k = 0; k < WIDE; k++) y[c + k] = sum[k];
     }
-    for (; c < side; c++) { // what is left of a row that is no multiple of 16
+    for (; c < side; c++) { // the remaining columns, if side is not a multiple of 16
         y[c] = 0;
         for (int64_t r = 0; r < side; r++) y[c] += x[r * side + c];
     }
 }
 
-// All but the order, so that each has the same data, the same amounts and the same check.
+// The benchmark function of all three orders, so that they have the same data, byte counts and check.
 static void bench(kb_state* kb, void (*sums)(const float* x, float* y, int64_t side)) {
     int64_t side = kb_int(kb, "side");
     float *x = KB_ALLOC(kb, float, side*side), *y = KB_ALLOC(kb, float, side);
@@ -64,7 +65,7 @@ static void bench(kb_state* kb, void (*sums)(const float* x, float* y, int64_t s
 
     for (int64_t c = 0; c < side; c++) want[c] = 0;
     for (int64_t i = 0; i < side * side; i++) want[i % side] += x[i];
-    kb_check(kb, y, want, side, 1e-7 * (double)side); // each addition rounds once
+    kb_check(kb, y, want, side, 1e-7 * (double)side); // the rounding error grows with the number of additions
 }
 
 #define SIDES KB_AXIS("side", 64, 256, 1024, 3072)

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  An instrument of your own: --faults counts the page faults of each timed block, in runs that are not timed.
+/*  How to write an instrument: the option --faults counts the page faults of each timed block, in untimed runs.
 
     cc -O2 -I. examples/own_instrument.c -o own_instrument -lm && ./own_instrument --faults
 
-    What it finds are counters of the record: they stand below the table's rows and in --json. A process of its own runs
-    the blocks for it once more, so it cannot disturb a time. kb_instrument in kbench.h has the functions that it may
-    bring; --counters and --energy of examples/addons/kbench_inspect.h are instruments of the same list.  */
+    The values become counters of the record, which the table shows below its rows and --json writes. A separate process
+    runs the blocks again for the instrument, so that it cannot disturb the times. kb_instrument in kbench.h documents
+    the functions that an instrument can define. --counters and --energy of examples/addons/kbench_inspect.h are
+    instruments as well.  */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-// --- yours ---
+// --- the instrument ---
 
 enum { RUNS = 16 };
 static struct rusage before;
 
 static bool faults_open(kb_state* kb) {
     if (getrusage(RUSAGE_SELF, &before) == 0) return true;
-    kb_not_found(kb, "getrusage is not to be had");
+    kb_not_found(kb, "getrusage failed");
     return false;
 }
 
 static int64_t faults_begin(kb_state* kb) {
     (void)kb;
     getrusage(RUSAGE_SELF, &before);
-    return RUNS; // so many runs of the block follow
+    return RUNS; // kbench now runs the block this many times
 }
 
 static bool faults_end(kb_state* kb) {
@@ -36,7 +37,7 @@ static bool faults_end(kb_state* kb) {
     return false; // no more runs
 }
 
-// --- benchmarks: memory that is new to the process, and memory that it has ---
+// --- benchmarks: newly allocated memory, and memory that the process already uses ---
 
 enum { BYTES = 1 << 20 };
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  An output of your own: --log FILE appends a line for each record, in a format of its own, as soon as its comparison is
-    done. --tsv FILE, below, writes a file of all records at the end.
+/*  How to write outputs. The option --log FILE appends a line for each record as soon as its comparison has ended. The
+    option --tsv FILE writes a file with all records at the end.
 
     cc -O2 -I. examples/own_output.c -o own_output -lm && ./own_output --log times.log --tsv times.tsv
 
-    An output is an option and what becomes of records: kb_output in kbench.h has the functions that it may bring. The
-    add-ons in examples/addons use the same list.  */
+    An output is a command line option and functions that receive the records. kb_output in kbench.h documents these
+    functions. The add-ons in examples/addons register their outputs in the same way.  */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdio.h>
 #include <time.h>
 
-// --- yours: a line a record ---
+// --- the output --log: one line per record ---
 
 static FILE* log_file;
 
-static bool log_open(const char* path) { // before anything runs
+static bool log_open(const char* path) { // called before any benchmark runs
     log_file = fopen(path, "a");
     if (!log_file) fprintf(stderr, "own_output: cannot open --log %s\n", path);
-    return log_file != NULL; // false: exit code 2
+    return log_file != NULL; // false ends the program with exit code 2
 }
 
-static void log_each(const kb_result* r) { // times are NaN where a case has none
+static void log_each(const kb_result* r) { // a case without a time has NaN
     const char* word = r->status == KB_OK ? "time" : r->status == KB_FAILED ? "failed" : "skipped";
     fprintf(log_file, "%lld %s %s", (long long)time(NULL), word, r->name);
     if (r->status == KB_OK) fprintf(log_file, " %.6f ms", r->time_ms);
@@ -35,7 +35,7 @@ static int log_end(const kb_result* records, int64_t n, int code) {
     return code; // the program's exit code
 }
 
-// --- yours: a file of all records, which kbench opens before the run and replaces as a whole behind it ---
+// --- the output --tsv: a file with all records. kbench opens it before the run and replaces it after the run ---
 
 KBENCH_OUTPUT(tsv, "FILE", "records as tab-separated values: name and ms") {
     for (int64_t i = 0; i < n; i++)
@@ -59,7 +59,7 @@ KBENCH(sum, KB_AXIS("n", 1024, 65536)) {
 
 int main(int argc, char** argv) {
     static kb_output log;
-    log.option = "log", log.argument = "FILE", log.help = "a line for each record, as it is there";
+    log.option = "log", log.argument = "FILE", log.help = "append a line for each record when it is measured";
     log.open = log_open, log.each = log_each, log.end = log_end;
     kb_add_output(&log);
     return kb_main(argc, argv);

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  The kernel library run through the harness: every operation, every variant, every element type.
+/*  The suite: benchmarks every operation, implementation and element type of kbench_kernels.cuh.
 
-    make run                                     with what is there, a part planned for 3 minutes: results.json
-    make run ARGS=--all                          all of it
-    make run ARGS="--fast --op layernorm"        any option of the harness
+    make run                                     a selection planned for 3 minutes; writes results.json
+    make run ARGS=--all                          everything
+    make run ARGS="--fast --op layernorm"        any option of kbench
     make run ARGS="--op softmax -a batch_size=16:128:*2 -a sequence_length=256:2048:*2 -a tensor_dimension=64:512:*2"
 
-    nvcc -std=c++17 -O3 -arch=native -I. -DKBK_CUBLAS examples/suite.cu -o suite     on a GPU: the kernels, and the vendor's
-    cc -std=c11 -O2 -x c -I. examples/suite.cu -o suite -lm                          elsewhere: the oracles on the CPU
+    nvcc -std=c++17 -O3 -arch=native -I. -DKBK_CUBLAS examples/suite.cu -o suite     the kernels, on a GPU; with cuBLAS
+    cc -std=c11 -O2 -x c -I. examples/suite.cu -o suite -lm                          the oracles, on the CPU
 
     make run ARGS="--op matmul --size rectangular -a M=4096 -a N=1024:8192:*2 -a K=4096 -a layout=NT --dtype bf16"
     make run ARGS="--op dropout -a p=0,0.1,0.5"
 
-    Shapes are batch_size x sequence_length rows of tensor_dimension elements. A matrix product has as many rows, and
-    tensor_dimension columns and inner elements, but its rectangular sizes have M, N and K; layout says which of its
-    operands is given transposed (NT: B, TN: A). matmul_e4m3 has NT alone, and the dtype of its results. For
-    cross_entropy tensor_dimension is the vocabulary; p is the share of elements that dropout drops. Memory operations
-    have n elements. Each variant is compared with the oracle in double precision on units spread over the whole result,
-    before and after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes.
+    A shape has batch_size x sequence_length rows of tensor_dimension elements. A matrix product has the same number of
+    rows, and both N and K are tensor_dimension; its rectangular sizes set M, N and K. The axis layout tells which
+    operand is stored transposed (NT: B, TN: A). matmul_e4m3 supports only NT, and its dtype is that of the result.
+    For cross_entropy, tensor_dimension is the vocabulary. For dropout, p is the probability of dropping an element.
+    Memory operations have n elements.
 
-    It takes a minute and more to compile, so make compiles two parts at once, which are linked: SUITE_PART=1 without
-    products and attention, which are SUITE_PART=2. Without that word it is one program. */
+    Each implementation is compared with the oracle, which computes in double precision on the CPU, before and after
+    timing. For large outputs, the comparison covers samples from the whole result. Without a GPU, the suite times the
+    oracles themselves, on smaller shapes.
+
+    The suite takes more than a minute to compile. The Makefile therefore compiles two parts in parallel and links them:
+    SUITE_PART=2 has the matrix products and attention, SUITE_PART=1 the rest. Without SUITE_PART it is one program. */
 #if SUITE_PART == 2
 #define KBK_ONLY matmul, bmm, attention
 #else
@@ -38,12 +41,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// --- which shapes: by operation, else by family; a row of logits is longer than a row of activations ---
+// --- shapes by operation, otherwise by family ---
 
 typedef struct suite_sizes {
-    int family;                                 // -1: any
+    int family;                                 // -1: any family
     const char* ops;                            // NULL: every operation of the family
-    const char *small, *medium, *large, *batch; // NULL: none of that category
+    const char *small, *medium, *large, *batch; // NULL: no shape in this category
 } suite_sizes;
 
 static const suite_sizes on_gpu[] = {
@@ -84,7 +87,7 @@ static const suite_sizes on_gpu[] = {
       "batch_size=16,32,64,128 sequence_length=512 tensor_dimension=768" },
 };
 
-// What a processor finishes: the oracles are there to be right.
+// Shapes that a CPU finishes in reasonable time, because the oracles are not optimised.
 static const suite_sizes on_cpu[] = {
     { -1, "h2d,d2h,d2d,alloc,null,copy,fill,read,triad,strided,gather,chase", NULL, NULL, NULL, NULL },
     { KBK_LOOKUP, NULL, "batch_size=1 sequence_length=64 tensor_dimension=64 vocabulary=256",
@@ -98,9 +101,9 @@ static const suite_sizes on_cpu[] = {
       "batch_size=1,2,8 sequence_length=64 tensor_dimension=256" },
 };
 
-// Matrix products whose three sizes differ: tall, wide, deep, few rows, and rows that begin nowhere in particular.
+// Matrix products with M, N and K that differ: tall, wide, deep, few rows, and rows that are not aligned to 16 bytes.
 static const struct {
-    const char *op, *category, *on_gpu, *on_cpu; // on_cpu NULL: not there
+    const char *op, *category, *on_gpu, *on_cpu; // on_cpu NULL: not on the CPU
 } rectangles[] = {
     { "matmul", "rectangular", "M=16384 N=1024 K=512", "M=256 N=32 K=64" },
     { "matmul", "rectangular", "M=16,2051 N=4096 K=1021", "M=32 N=256 K=61" },
@@ -129,7 +132,7 @@ static bool names(const char* list, const char* op) {
     return false;
 }
 
-static const suite_sizes* sizes_of(const suite_sizes* list, const kbk_op* op) { // the last entry takes all
+static const suite_sizes* sizes_of(const suite_sizes* list, const kbk_op* op) { // the last one fits all
     while (list->ops ? !names(list->ops, op->name) : list->family >= 0 && list->family != op->family) list++;
     return list;
 }
@@ -144,7 +147,7 @@ static int layout_of(kb_state* kb) {
     const char* name = kb_str(kb, "layout");
     for (int i = 0; layout_names[i]; i++)
         if (strcmp(name, layout_names[i]) == 0) return i;
-    return kb_fail(kb, "layout %s is none of NN, NT and TN", name), KBK_NN;
+    return kb_fail(kb, "layout=%s is unknown; it is NN, NT or TN", name), KBK_NN;
 }
 
 static bool one_layout(const kbk_op* op) { return strcmp(op->name, "matmul_e4m3") == 0; } // NT
@@ -161,21 +164,22 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
     s.depth = axis(kb, "vocabulary", axis(kb, "stride", axis(kb, "among", 0)));
     if (op->family == KBK_GEMM) s.depth = axis(kb, "K", s.cols);
     s.layout = op->family == KBK_GEMM ? layout_of(kb) : (int)axis(kb, "sequential", 0);
-    if (one_layout(op) && s.layout != KBK_NT) kb_fail(kb, "%s has layout=NT alone", op->name);
+    if (one_layout(op) && s.layout != KBK_NT) kb_fail(kb, "%s supports only layout=NT", op->name);
     s.causal = (int)axis(kb, "causal", 0);
     s.p = kb_has(kb, "p") ? kb_real(kb, "p") : 0;
     s.seed = kb->seed;
     return s;
 }
 
-// --- what is right: the oracle on units spread over the result, computed once for all variants of a case ---
+// --- expected outputs: the oracle on sampled units of the result, computed once for all variants of a case ---
+// A unit is a part of the result that can be computed alone, for example a row.
 
 enum { RANGES = 64 };
 typedef struct sample {
-    char name[256]; // of the group it belongs to
+    char name[256]; // identifies operation, shape, type and seed
     int64_t from[RANGES], count[RANGES], units;
     int ranges;
-    bool whole; // all units: then outputs that belong to no unit are looked at, too
+    bool whole; // all units are sampled: then outputs that sum over all units (dw, db) can be compared as well
     double* out[2 * KBK_OUTS];
 } sample;
 static sample known;
@@ -186,10 +190,10 @@ static int kb_type_of(const kbk_tensor* t, int dtype) {
     return t->kind == KBK_T ? types[dtype] : kinds[t->kind];
 }
 
-// Which units: all where that is little work, otherwise pieces that begin with the first and end with the last.
-// The oracle runs once for a case, the comparison twice for each of its variants.
+// Chooses the sampled units: all of them if that is little work, otherwise equally spaced ranges that include the first
+// and the last unit. The oracle runs once per case, the comparison twice per variant.
 static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int elem) {
-    const double WORK = 1e8, COMPARED = 1 << 19; // operations of the oracle, and elements compared, at most
+    const double WORK = 1e8, COMPARED = 1 << 19; // limits: operations of the oracle, and elements compared
     kbk_tensor t[KBK_MAX_TENSORS];
     int64_t units = op->units(s), piece = op->family == KBK_MAP || op->family == KBK_PICK ? 4096 : 1;
     double each = (op->flops(s) + op->bytes(s, elem)) / (double)(units ? units : 1), outputs = 0;
@@ -211,7 +215,8 @@ static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int el
     }
 }
 
-// The sampled units of a tensor, as the device stores them; a tensor that belongs to no unit is taken whole.
+// Copies the sampled units of a tensor to host memory, which the caller frees. A tensor without units is copied as a
+// whole. NULL: out of memory.
 static void* gather(kb_state* kb, const sample* k, const kbk_tensor* t, int size, const void* device) {
     int64_t count = t->per_unit ? k->units * t->per_unit : t->count, at = 0;
     char* host = (char*)malloc((size_t)(count ? count : 1) * (size_t)size);
@@ -232,8 +237,8 @@ static double* doubles(kb_state* kb, int64_t n) {
     return p;
 }
 
-// The oracle of one range: inputs and outputs of units are stored one sampled range behind the other, and the oracle counts
-// units from the whole tensor's beginning.
+// Computes the oracle for one range, whose stored samples begin at unit "at". The oracle counts units from the start of
+// the whole tensor, so the pointers are shifted by the difference.
 static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk_tensor* t, int n,
                        const double* const* in, int range, int64_t at) {
     const double* shifted[KBK_MAX_TENSORS] = { NULL };
@@ -301,7 +306,7 @@ static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype
         kbk_report r;
         if (t[i].role == KBK_IN) continue;
         int out = k++;
-        if (!t[i].per_unit && !known.whole) { // dw, db: a pass over everything, which smaller shapes get
+        if (!t[i].per_unit && !known.whole) { // dw and db sum over all rows, which is too much work for large shapes
             kb_note(kb, "%s is verified on smaller shapes only", t[i].name);
             continue;
         }
@@ -309,7 +314,7 @@ static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype
         bool good = got && kbk_verify(op, dtype, s, out, got, known.out, 0, known.units, &r);
         if (got)
             kb_check_that(kb, good, r.norm, r.norm_bound,
-                          "%s: %s; element %lld of the sample is %.9g, should be %.9g", t[i].name, r.why ? r.why : "",
+                          "%s: %s; element %lld of the sample is %.9g, expected %.9g", t[i].name, r.why ? r.why : "",
                           (long long)r.index, r.got, r.want);
         free(got);
     }
@@ -337,12 +342,13 @@ static void fill_input(kb_state* kb, const kbk_tensor* t, int id, int dtype, voi
     free(raw);
 }
 
-// Where a tensor lies: on the device; on the host page-locked, or not where that is what the variant is about.
+// Where a tensor is allocated: on the device, or in host memory, pinned unless the variant is for pageable memory.
 static kb_place place_of(const kbk_variant* v, const kbk_tensor* t) {
     return t->place != KBK_ON_HOST ? KB_DEVICE : v->origin & KBK_PAGEABLE ? KB_HOST : KB_PINNED;
 }
 
-// What the memory does, where it is one thing: sums read, a map without an input writes, one array to another copies.
+// The kind of memory traffic, which selects the measured peak for comparison: sums only read, a map without input only
+// writes, and a map with one input copies.
 static kb_traffic traffic_of(const kbk_op* op, const kbk_tensor* t, int n, int ins, int outs) {
     for (int i = 0; i < n; i++)
         if (t[i].place == KBK_ON_HOST) return KB_ANY_TRAFFIC;
@@ -361,8 +367,8 @@ static void run_variant(kb_state* kb) {
     int n = v->op->tensors(&s, t), ins = 0, outs = 0;
     bool allocates = (v->origin & KBK_ALLOCATES) != 0;
     const char* why = NULL;
-    if (!kb->dtype || !(v->dtypes >> dtype & 1) || kb_dtype_of(kbk_dtype_name(dtype)) != kb->dtype) { // by -a dtype=
-        kb_skip(kb, "not for this dtype");
+    if (!kb->dtype || !(v->dtypes >> dtype & 1) || kb_dtype_of(kbk_dtype_name(dtype)) != kb->dtype) { // -a dtype=
+        kb_skip(kb, "this implementation does not support the dtype");
         return;
     }
     memset(&a, 0, sizeof a);
@@ -370,7 +376,7 @@ static void run_variant(kb_state* kb) {
     a.scalar = 1;
     for (int i = 0; i < n; i++) {
         device[i] = kb_alloc(kb, place_of(v, &t[i]), (size_t)kbk_kind_size(t[i].kind, dtype), t[i].count);
-        if (!device[i]) return; // out of memory: the harness knows
+        if (!device[i]) return; // out of memory: kbench reports OOM
         if (t[i].role == KBK_IN)
             fill_input(kb, &t[i], i, dtype, device[i]), a.in[ins++] = device[i];
         else
@@ -381,7 +387,7 @@ static void run_variant(kb_state* kb) {
     if (a.workspace_bytes && !a.workspace) return;
     if (v->origin & KBK_COPIES) kb_expect(kb, KB_EXPECT_TRANSFER);
     if (allocates) kb_expect(kb, KB_EXPECT_ALLOC);
-    if (allocates) { // with somewhere to write, the block proves usable; that takes a kernel, and is not timed
+    if (allocates) { // an untimed launch with an output tests that the allocated block is usable
         why = kbk_launch(v, dtype, &a, kb->stream);
         a.out[0] = NULL;
     }
@@ -389,17 +395,17 @@ static void run_variant(kb_state* kb) {
         const char* text = kbk_launch(v, dtype, &a, kb->stream);
         if (text) why = text;
     }
-    if (why) { // before the oracle: a case that is skipped has nothing to be read of
+    if (why) { // the kernel did not run, so there is no output to verify
         kb_skip(kb, "%s", why);
         return;
     }
     const double bytes = v->op->bytes(&s, kbk_dtype_size(dtype));
     if (!allocates && bytes > 0) kb_bytes_as(kb, bytes, traffic_of(v->op, t, n, ins, outs));
-    bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // the others compute in f32
+    bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // all other families compute in f32
     kb_dtype as = v->origin & KBK_TF32 ? KB_TF32 : products ? kb->dtype : KB_F32;
     if (products && t[0].kind == KBK_KE4M3) as = KB_E4M3;
     if (v->op->flops(&s) > 0) kb_flops_as(kb, v->op->flops(&s), as);
-    kbk_op op = kbk_op_of(v); // with its tolerance
+    kbk_op op = kbk_op_of(v); // with the variant's own tolerance
     if (op.units(&s) > 0) verify(kb, &op, &s, dtype, device);
 }
 
@@ -432,7 +438,7 @@ static void run_oracle(kb_state* kb) {
     kb_bytes(kb, op->bytes(&s, (int)sizeof(double)));
     kb_flops_as(kb, op->flops(&s), KB_F64);
     if (!again[0]) return;
-    // units are independent: two halves are the whole
+    // units are independent, so computing the result in two halves must give the same values
     double* half[2 * KBK_OUTS] = { NULL };
     op->ref(&s, (int)sizeof(double), in, again, 0, units > 1 ? units / 2 : units);
     for (int i = 0, k = 0; i < n; i++)
@@ -441,7 +447,7 @@ static void run_oracle(kb_state* kb) {
     for (int k = 0; k < outs; k++) kb_check_typed(kb, out[k], KB_F64, again[k], KB_F64, counts[k], 0);
 }
 
-// --- registration: the table's rows, in its order ---
+// --- registration of all implementations, in the order of the library's table ---
 
 static const char* direction_names[] = { "fwd", "bwd", "fwdbwd", "run" };
 
@@ -451,12 +457,12 @@ static void size(kb_axis* a, const char* category, const char* spec) {
     a->s[0] = spec;
 }
 
-// dir, dtype, what the operation has of its own, sizes, end
+// The axes of an operation: dir, dtype, axes of its own, sizes, and the end marker.
 static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
     const suite_sizes* sizes = sizes_of(gpu ? on_gpu : on_cpu, op);
     const char* specs[] = { sizes->small, sizes->medium, sizes->large, sizes->batch };
     const char* categories[] = { "small", "medium", "large", "batch" };
-    kb_axis* a = (kb_axis*)calloc(8 + RECTANGLES, sizeof(kb_axis)); // lives as long as the program
+    kb_axis* a = (kb_axis*)calloc(8 + RECTANGLES, sizeof(kb_axis)); // never freed: kbench keeps it
     int at = 2;
     if (!a) exit(1);
     a[0].name = "dir";
@@ -491,12 +497,12 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     static const char* const f64[] = { "f64", NULL };
     const char* dtypes[KBK_DTYPES + 1] = { NULL };
     int n = 0;
-    kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // likewise
+    kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // never freed, either
     if (!e) exit(1);
-    if (!sizes_of(v ? on_gpu : on_cpu, op)->small) return; // nothing that a processor would be asked
+    if (!sizes_of(v ? on_gpu : on_cpu, op)->small) return; // this operation has no shapes for the CPU
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
-    if (v && n == 0) return; // built without its types
+    if (v && n == 0) return; // none of its element types is compiled
     e->operation = op->name;
     e->implementation = v ? v->name : "oracle";
     e->body = v ? run_variant : run_oracle;
@@ -511,7 +517,7 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     kb_add(e);
 }
 
-// Every operation that is compiled here, its entries numbered from order on; gives the first number that is free.
+// Registers every operation that is compiled in this part. Entries are numbered from order on. Returns the next number.
 static int add_all(int order) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         for (int j = 0; j < KBK_VARIANT_COUNT; j++)
@@ -531,7 +537,7 @@ int main(int argc, char** argv) {
     order = add_products(order);
 #endif
     (void)order;
-    kb_default("--fast --size medium --max-time 200ms --budget 3m"); // what a person waits for
+    kb_default("--fast --size medium --max-time 200ms --budget 3m"); // a default run takes at most 3 minutes
     return kb_main(argc, argv);
 }
 #endif

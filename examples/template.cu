@@ -18,7 +18,7 @@ KBENCH(square) {                                                    // <- yours:
     KB_TIME(kb) {
         square<<<(n + 255) / 256, 256, 0, kb->stream>>>(x, y, n); // <- yours: the launch, on kb->stream
     }
-    kb_bytes(kb, 2.0 * sizeof(float) * n); // <- yours: bytes that must be read and written; kb_flops for arithmetic
+    kb_bytes(kb, 2.0 * sizeof(float) * n); // <- yours: bytes to read and write; kb_flops for arithmetic
     // <- yours: the right value of each y[i], computed on the host. The time is withheld unless
     // |y[i] - want| <= 1e-6 * (1 + |want|) for every i.
     KB_CHECK_EACH(kb, y, n, i, (double)in[i] * in[i], 1e-6);

@@ -14,12 +14,12 @@ KBENCH(square, KB_AXIS("n", 1 << 10, 1 << 20)) { // <- yours: its name in the ta
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: kbench frees them
     if (!x || !y) return;         // out of memory: the case is reported as OOM
     kb_fill(kb, x, n, KB_NORMAL); // <- yours: the input
-    float* in = kb_host(kb, x);   // a copy of it, for the check
+    float* in = kb_host(kb, x);   // a copy of the input, for the check
     KB_TIME(kb) {
         square(x, y, n); // <- yours: the call
-        kb_keep(y);      // <- yours: its result; the compiler would otherwise remove a call whose result is unused
+        kb_keep(y);      // <- yours: the result; otherwise the compiler removes the call, because its result is unused
     }
-    kb_bytes(kb, 2.0 * sizeof(float) * (double)n); // <- yours: bytes that must be read and written; kb_flops for arithmetic
+    kb_bytes(kb, 2.0 * sizeof(float) * (double)n); // <- yours: bytes to read and write; kb_flops for arithmetic
     // <- yours: the right value of each y[i]. The time is withheld unless |y[i] - want| <= 1e-6 * (1 + |want|).
     KB_CHECK_EACH(kb, y, n, i, (double)in[i] * in[i], 1e-6);
 }

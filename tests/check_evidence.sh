@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/evidence stays small, and its README.md names every file; that README.md and the tests name no file that is not there.
+# tests/evidence stays small, its README.md names every file in it, and no document or test names a missing file.
 . tests/lib.sh
 
 folder=tests/evidence

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The measured columns of the cards, and of the ladders in README.md and examples/README.md, are what the evidence says
+# The measured columns of the cards in kbench_kernels.cuh and of the ladder in the documents match the evidence
 # (tests/ladder.py).
 . tests/lib.sh
 
@@ -57,7 +57,7 @@ if everything; then
 fi
 stale "evidence that is newer" $evidence "s/\"time_ms\": *0\.0${block%.*}[0-9]*/\"time_ms\": 0.0110/" 'says "2 block +11\.0 us'
 
-# it is mended by --write, which touches columns alone
+# it is fixed by --write, which touches columns alone
 ladder --write
 check_rc "--write" 0
 ladder --check

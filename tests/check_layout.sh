@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The shape of the sources: contents and tags agree, nothing grows past its bound, nothing stands where it should not.
+# The layout of the headers: contents lists match the sections, sizes stay within their limits, and declarations are
+# in the right section.
 . tests/lib.sh
 
 tracked=$(git ls-files -co --exclude-standard 2> /dev/null) || tracked=

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The Makefile on machines that are not this one: an nvcc and an nvidia-smi are played by scripts.
+# The Makefile on simulated machines: scripts stand in for nvcc and nvidia-smi.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS NVCC CC CXX CI CUDA_HOME
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/mutate.py on a header of a few lines: what it catches, what survives, what it does not count, what it leaves alone.
+# tests/mutate.py on a header of a few lines: which mutants are caught, survive, do not count, or are not made.
 # only in make test-all
 . tests/lib.sh
 

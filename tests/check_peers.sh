@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/gpu/peers.py without a GPU: the programs, the library and the modules that it uses are composed here, with times
-# that are known, in the formats of kbench's and nvbench's JSON (1.0.0); no number below is a measurement.
+# tests/gpu/peers.py without a GPU: scripts stand in for the programs and modules, and write known times in the
+# formats of kbench and of nvbench's JSON (1.0.0). No number below is a measurement.
 # only in make test-all
 . tests/lib.sh
 

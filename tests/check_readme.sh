@@ -1,33 +1,56 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# README.md: its programs compile and run as they are printed, its commands exist, it stays short.
+# The documents: README.md is short, their programs compile and run as printed, and what they name exists.
 . tests/lib.sh
+. tests/cli/kit.lib
 
-if [ ! -f README.md ]; then skip "README.md is not there" && finish; fi
+documents="README.md examples/README.md examples/addons/README.md examples/python/README.md tests/README.md
+    tests/MEASUREMENT.md tests/evidence/README.md"
+for d in $documents; do if [ ! -f "$d" ]; then fail "$d is not there" && finish; fi; done
+python=
+for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p; fi; done
+
+# --- lengths
 words=$(wc -w < README.md)
-if [ "$words" -le 3950 ]; then pass; else fail "README.md has $words words, bound 3950"; fi
+if [ "$words" -le 1200 ]; then pass; else fail "README.md has $words words, bound 1200"; fi
+words=$(wc -w < tests/MEASUREMENT.md)
+if [ "$words" -le 3000 ]; then pass; else fail "tests/MEASUREMENT.md has $words words, bound 3000"; fi
+for d in $documents; do
+    # but for the table that kbench_kernels.py --summary prints (tests/cli/python/kernels.py)
+    long=$(awk '/^\| operation \| rows \|/ { made = 1 } !/^\|/ { made = 0 } length > 120 && !made { print FNR; exit }' "$d")
+    if [ -z "$long" ]; then pass; else fail "$d, line $long: over 120 columns"; fi
+done
 
-# fenced blocks: block-N.LANGUAGE; those of c, c++, cpp, cuda or cu that have a main or a KBENCH_MAIN are programs
-awk -v dir="$tmp" '
-    /^```/ { if (out) { close(out); out = ""; next } if ($0 == "```") { other = !other; next } lang = substr($0, 4); sub(/ .*/, "", lang)
-             if (lang == "c++") lang = "cpp"; if (lang == "cuda") lang = "cu"
-             if (lang ~ /^(c|cpp|cu|cmake|python)$/) { out = dir "/block-" ++n "." lang; printf "" > out } else { out = dir "/other-" ++n; printf "" > out } next }
-    out { print > out }' README.md
+# --- fenced blocks: NAME-N.LANGUAGE of each document; those of c, cpp or cu with a main or a KBENCH_MAIN are programs
+for d in $documents; do
+    name=$(echo "$d" | tr '/' '_')
+    awk -v dir="$tmp" -v name="${name%.md}" '
+        /^```/ { if (out) { close(out); out = ""; next } lang = substr($0, 4); sub(/ .*/, "", lang)
+                 if (lang == "c++") lang = "cpp"; if (lang == "cuda") lang = "cu"; if (lang == "") lang = "text"
+                 out = dir "/" name "-" ++n "." lang; printf "" > out; next }
+        out { print > out }' "$d"
+done
 programs=0
-for f in "$tmp"/block-*; do
+for f in "$tmp"/*-[0-9]*.c "$tmp"/*-[0-9]*.cpp "$tmp"/*-[0-9]*.cu; do
     [ -f "$f" ] || continue
-    if ! grep -qE 'KBENCH_MAIN|int main' "$f"; then continue; fi
+    name=$(basename "$f")
+    if ! grep -qE 'KBENCH_MAIN|int main' "$f"; then
+        # a part of an example: each of its lines is in it
+        sed 's/^ *//; s/ *$//; /^$/d' "$f" > "$tmp/lines"
+        missing=$(while IFS= read -r line; do cat examples/*.c examples/*.cu | sed 's/^ *//' | grep -qxF -e "$line" || echo "$line"; done < "$tmp/lines")
+        check_same "$name: lines that no example has" "$missing" ""
+        continue
+    fi
     programs=$((programs + 1))
-    name="README.md, $(basename "$f")"
     case $f in
     *.c)
-        check "$name compiles" $CC -std=c11 -O2 -Wall -Wextra -Werror -I. "$f" -o "$tmp/program" $libs || continue
+        check "$name compiles" $CC -std=c11 -O1 -Wall -Wextra -Werror -I. -Iexamples/addons "$f" -o "$tmp/program" $libs || continue
         run "$tmp/program" --fast --no-progress
         check_rc "$name runs" 0
         ;;
     *.cpp)
         if ! have $CXX; then skip "$name: no C++ compiler" && continue; fi
-        check "$name compiles" $CXX -std=c++11 -O2 -Wall -Wextra -Werror -I. "$f" -o "$tmp/program" $libs || continue
+        check "$name compiles" $CXX -std=c++11 -O1 -Wall -Wextra -Werror -I. -Iexamples/addons "$f" -o "$tmp/program" $libs || continue
         run "$tmp/program" --fast --no-progress
         check_rc "$name runs" 0
         ;;
@@ -45,14 +68,14 @@ for f in "$tmp"/block-*; do
         ;;
     esac
 done
-if [ $programs -ge 1 ]; then pass; else fail "README.md has no program in a fence marked c, c++ or cuda"; fi
+if [ $programs -ge 2 ]; then pass; else fail "the documents have $programs programs in fences marked c, c++ or cuda"; fi
+# the first program is examples/01_first.cu but for its comments and line breaks
+bare() { sed 's,//.*,,' "$1" | tr '\n' ' ' | sed 's,/\*[^*]*\*/,,g' | tr -d ' '; }
+check_same "README.md's first program and examples/01_first.cu" "$(bare "$tmp/README-1.cu")" "$(bare examples/01_first.cu)"
 
-# the lines of Python, on every kind of results file: a case that is fine, one that is wrong, one that does not apply
-python=
-for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p; fi; done
+# --- Python: every block is a program; those that need neither PyTorch nor a GPU run
 cat > "$tmp/cases.c" << 'EOF'
 #include <string.h>
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 static void touch(kb_state* kb, float want) {
     float* x = KB_ALLOC(kb, float, 4096);
@@ -69,21 +92,22 @@ KBENCH_IMPL(layernorm, fine) { touch(kb, 0); }
 KBENCH_IMPL(other, fine) { touch(kb, 0); }
 KBENCH_MAIN()
 EOF
-build "cases.c" $CC -O2 -I. "$tmp/cases.c" -o "$tmp/cases" $libs
-block=$(grep -l 'results\.json' "$tmp"/block-*.python 2> /dev/null | head -n 1)
-# reads WHAT WANTED NULLS FILTER: the README's lines on the records of these cases, so many of them without a time
+program cases "$tmp/cases.c"
+block=$(grep -l 'open("results\.json")' "$tmp"/*-[0-9]*.python 2> /dev/null | head -n 1)
+# reads WHAT WANTED NULLS FILTER: the document's lines on the records of these cases, so many of them without a time
 reads() {
     run "$tmp/cases" --fast --no-progress --json "$tmp/results.json" "$4"
     check_same "$1: records without a time" "$(grep -oE '"time_ms": *null' "$tmp/results.json" | wc -l | tr -d ' ')" "$3"
     run sh -c "cd '$tmp' && $python '$(basename "$block")'"
-    check_rc "README.md's Python on $1" 0
-    check_same "README.md's Python on $1" "$(cat "$out")" "$2"
+    check_rc "the lines of Python on $1" 0
+    check_same "the lines of Python on $1" "$(cat "$out")" "$2"
 }
 if [ -z "$block" ]; then
-    fail "README.md reads no results.json in a fence marked python"
+    fail "no document reads results.json in a fence marked python"
 elif [ -z "$python" ]; then
-    skip "no python3: README.md's lines of Python are not run"
+    skip "no python3: the documents' lines of Python are not run"
 else
+    for f in "$tmp"/*-[0-9]*.python; do check "$(basename "$f") is Python" $python -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$f"; done
     reads "a case each that is fine, wrong, skipped" fine 2 '^(layernorm|other)'
     reads "a wrong and a skipped case alone" "no time" 2 'impl=(wrong|skipped)'
     reads "another operation" "no time" 0 '^other'
@@ -93,11 +117,20 @@ else
 names = set(k for r in json.load(open(sys.argv[1])) for k, v in r.items() if isinstance(v, (dict, list)))
 print(" ".join(sorted(names)))' "$tmp/results.json"
     check_same "the values that are objects or lists" "$(cat "$out")" "counter_units counters environment flags params process_ms samples_ms"
-    for key in counter_units counters environment flags params process_ms samples_ms; do if grep -q "\`$key\`" README.md; then pass; else fail "README.md does not say what $key is"; fi; done
+    for key in counter_units counters environment flags params process_ms samples_ms; do if grep -q "\`$key\`" examples/README.md; then pass; else fail "examples/README.md does not say what $key is"; fi; done
+    if everything && $python -c 'import sys; sys.exit(sys.version_info < (3, 8))'; then
+        PYTHON=$python && python # kit.lib's: where kbench.py keeps its library
+        for f in "$tmp"/*-[0-9]*.python; do
+            if grep -q '^import.* kbench$' "$f" && ! grep -q torch "$f"; then
+                run sh -c "cd '$tmp' && PYTHONPATH='$PWD/examples/python' $python '$(basename "$f")'"
+                check_rc "$(basename "$f") runs" 0
+            fi
+        done
+    fi
 fi
 
-# the lines of CMake
-block=$(ls "$tmp"/block-*.cmake 2> /dev/null | head -n 1)
+# --- CMake
+block=$(ls "$tmp"/README-*.cmake 2> /dev/null | head -n 1)
 # cmake_builds LANGUAGES FILE OPTIONS: a project of these lines and one source, built and started
 cmake_builds() {
     dir=$tmp/cmake_${2#*.} source=$2
@@ -124,7 +157,7 @@ else
     fi
 fi
 
-# the static library: benchmarks that nobody calls, linked as README.md says, or taken along by one kb_add
+# --- the static library: benchmarks that nobody calls, linked as examples/README.md says, or taken along by one kb_add
 cat > "$tmp/library.c" << 'EOF'
 #include "kbench.h"
 static void body(kb_state* kb) {
@@ -143,7 +176,7 @@ int main(int argc, char** argv) {
     return kb_main(argc, argv);
 }
 EOF
-build "kbench.o" $CC -O1 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
+made plain.o $CC -O1 -DPLAIN -I. -Itests -c tests/cli/kit.c
 build "library.c" $CC -std=c11 -O1 -I. -c "$tmp/library.c" -o "$tmp/library.o"
 build "a static library" ar rcs "$tmp/libbenchmarks.a" "$tmp/library.o"
 # links WHAT WANTED OPTIONS: which of the two benchmarks are listed
@@ -153,25 +186,122 @@ links() {
     run "$tmp/user" --list-ops
     check_same "$what" "$(grep -oE 'in_library|by_hand' "$out" | sort -u | tr '\n' ' ')" "$want"
 }
-as_it_says=$(grep -oE -e '-Wl,--whole-archive [^`]*--no-whole-archive' README.md)
-links "a static library, as it is" "" "$tmp/user.c" "$tmp/kbench.o" -L"$tmp" -lbenchmarks
-links "a static library, as README.md links it" "in_library " "$tmp/user.c" "$tmp/kbench.o" -L"$tmp" ${as_it_says:-no_such_line}
-links "a static library, one kb_add" "by_hand in_library " -DADD "$tmp/user.c" "$tmp/kbench.o" -L"$tmp" -lbenchmarks
+as_it_says=$(grep -oE -e '-Wl,--whole-archive [^`]*--no-whole-archive' examples/README.md)
+links "a static library, as it is" "" "$tmp/user.c" "$kit/plain.o" -L"$tmp" -lbenchmarks
+links "a static library, as examples/README.md links it" "in_library " "$tmp/user.c" "$kit/plain.o" -L"$tmp" ${as_it_says:-no_such_line}
+links "a static library, one kb_add" "by_hand in_library " -DADD "$tmp/user.c" "$kit/plain.o" -L"$tmp" -lbenchmarks
 
-# options it names exist, also those that --help of a build without CUDA leaves out
-for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' README.md | grep -oE -e '--[a-z][-a-z]*' | sort -u); do
-    case $o in --query-gpu | --format | --recursive | --whole-archive | --no-whole-archive) continue ;; esac # other programs' options
-    run "$tmp/cases" --list "$o"
-    check_not_err "README.md names $o" 'unknown option'
+# --- the commands that compile kbench once, as printed (with CUDA's headers where there are some), and a program with each
+if everything && [ -n "$(cuda_headers)" ]; then
+    for d in README.md examples/addons/README.md; do
+        line=$(sed -n '/^    cc -O2 -x c -DKBENCH_IMPLEMENTATION/{:a;/\\$/{N;s/\\\n */ /;ba;};p;q;}' $d | sed "s,/usr/local/cuda/include,$(cuda_headers),; s,-o kbench.o,-o $tmp/once.o,; s,^ *cc ,$CC ,")
+        check "$d: kbench.o" sh -c "${line:-false}"
+        check "$d: kbench.o without CUDA" sh -c "$(echo "${line:-false}" | sed 's/-DKBENCH_CUDA//')"
+        check "$d: links with kbench.o" $CC -O1 -I. tests/cli/sample_program.c "$tmp/once.o" -o "$tmp/once" $libs
+        run "$tmp/once" --list
+        check_rc "$d: a program with kbench.o lists" 0
+    done
+fi
+
+# --- what the documents name exists
+find . -path ./build -prune -o -type f -print > "$tmp/files"
+# known OPTION: the kit has it; asked once
+: > "$tmp/known"
+: > "$tmp/unknown"
+known() {
+    if grep -qxF -e "$1" "$tmp/known"; then return 0; fi
+    if grep -qxF -e "$1" "$tmp/unknown"; then return 1; fi
+    run "$tmp/cases" --list "$1"
+    if grep -q 'unknown option' "$err"; then echo "$1" >> "$tmp/unknown" && return 1; fi
+    echo "$1" >> "$tmp/known"
+}
+# scripts of a document: programs of the tests and examples whose options it may name, too
+scripts() { grep -ohE '(tests|examples|gpu|cpu|cli)/[a-z_/]+\.(py|sh|cu)' "$1" | sort -u | while read -r f; do ls "$f" "tests/$f" 2> /dev/null; done; }
+for d in $documents; do
+    for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' $d | grep -oE -e '--[a-z][-a-z]*' | sort -u); do
+        case $o in --whole-archive | --no-whole-archive) continue ;; esac # the linker's
+        if known "$o"; then pass && continue; fi
+        case $d in
+        tests/evidence/*) if grep -qF -e "\"$o\"" tests/gpu/hopper.cu tests/gpu/e4m3.cu; then pass && continue; fi ;;
+        examples/python/*) if grep -qF -e "\"$o\"" examples/python/*.py; then pass && continue; fi ;;
+        esac
+        if grep -qF -e "$o" $(scripts $d) /dev/null; then pass; else fail "$d names $o, which no program has"; fi
+    done
+    for t in $(grep -oE '(^ *|`|&& |run: )make [a-z][-a-z]*' $d | sed 's/.*make //' | sort -u); do
+        if grep -qE "^$t:" Makefile || grep -qE "^\.PHONY:.* $t( |\$)" Makefile; then pass; else fail "$d says 'make $t', which the Makefile does not have"; fi
+    done
+    for f in $(grep -oE '(examples|tests)/[a-zA-Z0-9_./]+[a-zA-Z0-9]' $d | grep -v NAME | sort -u); do
+        if [ -e "$f" ] || [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d names $f, which is not there"; fi
+    done
+    for f in $(sed '/^```/,/^```/d' $d | grep -oE '\]\([^)#]*' | sed 's/](//' | sort -u); do
+        if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which is not there"; fi
+    done
+    # files by a short name
+    for f in $(grep -oE '`[a-z0-9_/]+\.(cu|c|cuh|h|py|sh|txt|svg|png|sbatch|html)`' $d | tr -d '`' | sort -u); do
+        case $f in bench.c | bench.cu) continue ;; esac # the user's
+        if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which is not there"; fi
+    done
+    # functions, macros, options of macros, keys, flags, modules' members
+    for n in $(grep -oE '\b(kb|KB|KBENCH|KBI|KBK|kbi)_[A-Za-z_]+[A-Za-z]' $d | sort -u); do
+        if grep -qw -e "$n" kbench.h kbench_kernels.cuh; then pass; else fail "$d names $n, which no header has"; fi
+    done
+    for n in $(grep -oE '`[a-z]+(_[a-z]+)+`' $d | tr -d '`' | sort -u); do
+        if [ "$n" = samples_ns ]; then continue; fi # an example of a name
+        if grep -qw -e "$n" kbench.h kbench_kernels.cuh examples/addons/*.h examples/python/*.py tests/lib.sh tests/test.h; then pass; else fail "$d names $n, which no source has"; fi
+    done
+    for n in $(grep -oE '\bkbench\.[a-z_]+[a-z]' $d | grep -vxE 'kbench\.(h|o|c|py|svg|kernels)' | sed 's/kbench\.//' | sort -u); do
+        if grep -qE "^(def|class) $n\b|^    \"$n\",$" examples/python/kbench.py; then pass; else fail "$d names kbench.$n, which kbench.py does not have"; fi
+    done
 done
-# make targets it names exist
-for t in $(grep -oE 'make [a-z][-a-z]*' README.md | sed 's/make //' | sort -u); do
-    if grep -qE "^$t:" Makefile; then pass; elif grep -qE "^\.PHONY:.* $t( |\$)" Makefile; then pass; else
-        case $t in sure | it | a | the | and) ;; *) fail "README.md says 'make $t', which the Makefile does not have" ;; esac
-    fi
+# the flags of the table in README.md: names, or marks
+for n in $(sed -n '/^| flag /,/^$/s/^| \([A-Z_]*\) |.*/\1/p' README.md); do
+    if grep -qE "^    x\($n, |^    x\([A-Z_]+, WARN, \"$n\"" kbench.h; then pass; else fail "README.md explains $n, which is no flag"; fi
 done
-# files it names exist
-for f in $(grep -oE '(examples|tests)/[a-zA-Z0-9_./]+[a-zA-Z0-9]' README.md | sort -u); do
-    if [ -e "$f" ]; then pass; else fail "README.md names $f, which is not there"; fi
-done
+
+# --- the operations of examples/README.md are those of kbench_kernels.cuh
+if [ -n "$python" ]; then
+    cat > "$tmp/operations.py" << 'EOF'
+import re, sys
+sys.path.insert(0, "tests")
+import ladder
+rungs = ladder.table(open("kbench_kernels.cuh", encoding="utf-8").read())
+rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", open("examples/README.md").read(), re.M)
+rows = [r for r in rows if not set(r[0]) <= set("-") and r[0] != "operation"]
+said = {}
+for operations, directions, words in rows:
+    for op in re.sub(r"\([^)]*\)|any GPU|sm_90a", "", operations).replace(",", " ").split():
+        known = {r.name for key, all_ in rungs.items() if key[0] == op for r in all_}
+        if not known:
+            print("no operation", op)
+        said.setdefault(op, set()).update(set(re.findall(r"\w+", words)) & known)
+names = {r.name for all_ in rungs.values() for r in all_} | {k[0] for k in rungs} | set("fwd bwd run f32 f16 bf16 and sm_90a".split())
+for row in rows:
+    print("".join("no implementation %s\n" % w for w in re.findall(r"\w+", row[2]) if w not in names), end="")
+for op in {k[0] for k in rungs}:
+    missing = {r.name for key, all_ in rungs.items() if key[0] == op for r in all_} - said.get(op, set())
+    if missing:
+        print(op, "lacks", *sorted(missing))
+EOF
+    run $python "$tmp/operations.py"
+    check_same "examples/README.md: operations" "$(cat "$out")" ""
+    check_rc "examples/README.md: operations" 0
+fi
+
+# --- the simulated shares in tests/MEASUREMENT.md are those that host/interval_coverage.c prints
+if everything; then
+    build "interval_coverage.c" $CC -O2 -I. -Itests tests/host/interval_coverage.c -o "$tmp/coverage" $libs
+    run "$tmp/coverage" -v
+    sed 's/  */ /g' "$out" > "$tmp/shares"
+    # shares NAME PATTERN: the line of that name has these numbers
+    shares() { if grep -qE -e "$2" "$tmp/shares"; then pass; else fail "tests/MEASUREMENT.md: $1 is not what the simulation says"; fi; }
+    sed -n 's/ %//g; s/^| \(independent, normal\|autocorrelation 0\.[69]\|half noise, .*\|slow bursts\) | \([0-9]*\) | \([0-9.]*\) | \([0-9.]*\) |$/\1@\2 \3 \4/p' tests/MEASUREMENT.md |
+        sed 's/^independent, normal/ normal/; s/^autocorrelation/ AR(1)/; s/^half noise, half autocorrelation/ half AR(1)/; s/^slow/ slow/; s/[().]/\\&/g; s/@/ /' > "$tmp/rows"
+    check_same "tests/MEASUREMENT.md: rows of intervals" "$(wc -l < "$tmp/rows" | tr -d ' ')" 5
+    while IFS= read -r row; do shares "$row" "^$row "; done < "$tmp/rows"
+    sed -n 's/ %//g; s/^| \(independent\|drift of 3\|step of 2 in the clock\|autocorrelation 0\.6 .*\) | \([0-9.]*\) | \([0-9.]*\) | \([0-9.]*\) |$/\1@ 1 % 1 \2 \3 [0-9.]* [0-9.]* [0-9.]* \4/p' tests/MEASUREMENT.md |
+        sed 's/^independent/ normal/; s/^drift of 3/ drift of 3 %/; s/^step of 2 in the clock/ step of 2 %/; s/^autocorrelation 0.6[^@]*/ rounds AR\\(1\\) 0.6/; s/@//' > "$tmp/rows"
+    check_same "tests/MEASUREMENT.md: rows of comparisons" "$(wc -l < "$tmp/rows" | tr -d ' ')" 4
+    while IFS= read -r row; do shares "$row" "^$row\$"; done < "$tmp/rows"
+    shares "the error of the bias" '^ normal, n 100 0\.20 % 96\.9 82\.0$'
+fi
 finish

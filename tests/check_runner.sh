@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The runner itself: nothing that goes wrong in a test is lost on the way to the last line.
+# tests/run.sh itself: every kind of failure in a test must appear in its last line.
 . tests/lib.sh
 unset TEST_AGAIN
 

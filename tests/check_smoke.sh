@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# make smoke-gpu without a GPU: scripts play nvidia-smi, nvcc, its programs and Python. Each part counts, a part that
-# fails, does not build or hangs costs only itself, and the last line names GPU, driver and commit.
+# make smoke-gpu without a GPU: scripts stand in for nvidia-smi, nvcc, its programs and Python. Each part is counted.
+# A part that fails, does not build or hangs does not affect the others. The last line names GPU, driver and commit.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS CI CUDA_HOME PYTHON
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Every file of examples/ and tests/ that can hold a comment says on its first or second line how it may be used.
+# Every file of examples/ and tests/ that can hold a comment has an SPDX license line in its first two lines.
 . tests/lib.sh
 
 line='SPDX-License-Identifier: MIT OR Unlicense'

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* guarded.h - the memory of kbench.h under guard, where no sanitizer looks: include it before kbench.h. Blocks are as
-   large as was asked for, full of what is no number, and followed by bytes that must stay. What overwrites those, frees
-   a block twice or uses one after it was freed ends the process with SIGABRT: when the block is freed or grown, or at
-   exit. */
+/* guarded.h - guarded memory for kbench.h, for builds without a sanitizer. Include it before kbench.h. Blocks have
+   exactly the requested size, are filled with NaN, and are followed by guard bytes. A write past the end, a double
+   free, or a use after free ends the process with SIGABRT, at the latest at exit. */
 #ifndef KBENCH_TEST_GUARDED_H
 #define KBENCH_TEST_GUARDED_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* json.h - a strict reader for what the harness writes: an array of flat objects (or one object a line). It
-   refuses everything RFC 8259 refuses, duplicate keys and bytes that are no UTF-8 as well, so that a file it
-   reads is one that any other reader takes. C11 and C++11. */
+/* json.h - a strict JSON reader for records: an array of flat objects, or one object per line. It rejects everything
+   that RFC 8259 rejects, and also duplicate keys and invalid UTF-8. C11 and C++11. */
 #ifndef KBENCH_TEST_JSON_H
 #define KBENCH_TEST_JSON_H
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Checks the layout of a header: contents, order of stages, calls to later stages, prefixes, size.
+"""Checks the layout of a header: contents list, order of stages, calls to later stages, prefixes, and size.
 
-    layout.py FILE                what is wrong, one line each; exit code 1 if something is
+    layout.py FILE                prints each error on a line; the exit code is 1 if there is one
 
-A section begins with a ruler, then `  >>tag  text`. In kbench.h, behind the line "Stop here", the text begins with the
-section's stage and a colon. The stages are, in order, those of STAGES; the sections stand in that order, so that C, which
-wants a declaration before each use, lets a function call only what stands before it. What is left to check is that nobody
-declares a function of a later stage ahead of its definition, or calls a public function that a later stage defines.
+A section begins with a ruler, then `  >>tag  text`. In kbench.h, after the line "Stop here", the text begins with the
+section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before each use, so a function
+can only call earlier stages. This script checks the exceptions: forward declarations of functions of later stages, and
+calls of public functions that a later stage defines.
 """
 import re
 import sys

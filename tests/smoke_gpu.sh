@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# make smoke-gpu: what only a GPU can show, in at most 150 s on an H100, build included. Run it on the commit that is
-# submitted. A line for each part; the last line adds them up and names GPU, driver and commit:
+# make smoke-gpu: a short test of what only a GPU can show, in at most 150 s on an H100, including the build. Run it
+# on the commit to be submitted. Prints a line per part. The last line has the totals, GPU, driver and commit:
 #
 #     28 passed, 0 failed, 0 skipped (NVIDIA H100 80GB HBM3, driver 580.159, commit abc1234, 2026-11-25)
 #
-# The parts do not depend on each other: if one fails, does not build or hangs, the others run all the same.
-# From outside: CC NVCC ARCHFLAGS BUILD PYTHON, and SMOKE_LIMIT, the seconds that one part may take.
+# The parts are independent: if one fails, does not build or hangs, the others still run.
+# Environment variables: CC NVCC ARCHFLAGS BUILD PYTHON, and SMOKE_LIMIT, the limit for each part in seconds.
 : "${CC:=cc}" "${NVCC=nvcc}" "${ARCHFLAGS:=-arch=native}" "${BUILD:=build}" "${PYTHON:=python3}" "${SMOKE_LIMIT:=90}"
 cd "$(dirname "$0")/.." || exit 2
 case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac

@@ -203,6 +203,8 @@ static bool kbi_report_agree(void) {
     if (kbi_wanted.compare[0] && !kbi_wanted.compare[1])
         return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_beside(o) || !kbi_options_gate_agree()) return false;
+    if (kbi_wanted.on[KBI_REPORT_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
+        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     if (processes && processes != o->procs && !kbi_wanted.n_load)
         kbi_warn(
             "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
@@ -5613,7 +5615,7 @@ static bool kbi_github_open(const char* value) {
         return kbi_error("--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE "
                          "writes the same"),
                false;
-    return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, NULL, summary, true);
+    return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, summary, true);
 }
 
 // Where the outputs above and a baseline or history write, before any file is opened.
@@ -5623,16 +5625,20 @@ static bool kbi_report_ready(const char* value) {
     bool runs = !kbi_wanted.n_load && !kbi_wanted.compare[0], apart = true;
     (void)value;
     if (runs && kbi_wanted.history && *kbi_wanted.history)
-        apart = kbi_destination_take("history", NULL, kbi_wanted.history);
+        apart = kbi_destination_take("history", kbi_wanted.history);
     if (kbi_wanted.on[KBI_REPORT_github] && github && *github)
-        apart = apart && kbi_destination_take("github", NULL, github);
-    for (int i = 0; i < KBI_COUNT(files) && folder && *folder; i++)
-        apart = apart && kbi_destination_take("report", folder, files[i]);
+        apart = apart && kbi_destination_take("github", github);
+    for (int i = 0; i < KBI_COUNT(files) && folder && *folder; i++) {
+        kbi_text path = KBI_BLANK;
+        kbi_putf(&path, "%s/%s", folder, files[i]);
+        apart = apart && kbi_destination_take("report", path.s);
+        kbi_text_free(&path);
+    }
     if (kbi_wanted.save_baseline) {
-        kbi_text name = KBI_BLANK;
-        kbi_putf(&name, "%s.json", kbi_wanted.save_baseline);
-        apart = apart && kbi_destination_take("save-baseline", ".kbench", name.s);
-        kbi_text_free(&name);
+        kbi_text path = KBI_BLANK;
+        kbi_baseline_path(&path, kbi_wanted.save_baseline);
+        apart = apart && kbi_destination_take("save-baseline", path.s);
+        kbi_text_free(&path);
     }
     return apart;
 }
@@ -5647,12 +5653,17 @@ static bool kbi_report_open(const char* folder) {
     } files[] = { { "comparison.csv", kbi_csv, &csv },
                   { "comparison.md", kbi_md, &kbi_md_mark },
                   { "report.md", kbi_report, &report } };
-    if (*folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
+    bool good = true;
+    if (!*folder) return kbi_error("--report needs a name; its is empty"), false;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return kbi_error("cannot make --report %s: %s", folder, strerror(errno)), false;
-    for (int i = 0; i < KBI_COUNT(files); i++)
-        if (!kbi_outputs_add(kbi_outputs_now, "report", files[i].fill, files[i].mark, folder, files[i].name, false))
-            return false;
-    return true;
+    for (int i = 0; i < KBI_COUNT(files) && good; i++) {
+        kbi_text path = KBI_BLANK;
+        kbi_putf(&path, "%s/%s", folder, files[i].name);
+        good = kbi_outputs_add(kbi_outputs_now, "report", files[i].fill, files[i].mark, path.s, false);
+        kbi_text_free(&path);
+    }
+    return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5979,8 +5990,6 @@ static bool kbi_resume_ready(const char* value) {
     const char* path = kbi_options_now->jsonl;
     struct stat about;
     (void)value;
-    if (!path || kbi_is(path, "-"))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(ESPIPE)), false;
     if (!*kbi_binary_hash())

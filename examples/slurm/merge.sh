@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# merge.sh - what the tasks of sweep.sbatch left, put together in the order of the plan, and shown.
+# merge.sh - merges the records of all tasks of sweep.sbatch, in the order of the plan, and prints the table.
 #
 #   sh examples/slurm/merge.sh [results] [--csv all.csv --report report ...]
 #
-# Writes all.json into the folder of results. It takes the tool (make tool, or KBENCH=PATH); every benchmark program
-# does as well: KBENCH=./suite. It says which shards have left no record: their tasks have not run yet, or there were
-# fewer comparison groups than tasks.
+# Writes all.json into the folder results. Uses the tool build/kbench (make tool), or another benchmark program with the
+# add-on kbench_report.h: KBENCH=./suite. Reports shards without records. The task of such a shard has not run yet, or
+# there were fewer comparison groups than tasks.
 
 results=results
 case ${1--} in

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Strings that are awkward in JSON and in a table: in names, values and messages.
+// Names, values and messages with characters that JSON and tables must escape or align.
 #include <locale.h>
 #include <stdlib.h>
 #include "kbench.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Cases that are never known well enough, one that is at once, and one that takes long: for what --budget gives each.
+// Cases that never reach their precision, one that reaches it at once, and one that is slow, for the test of
+// --budget.
 #include <time.h>
 #include <string.h>
 #include "kbench.h"

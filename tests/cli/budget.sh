@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --budget: a run ends within its time, every case has some of it, and what had none is said and can be run later.
+# --budget: a run ends within its time, and every case gets part of it. Cases without time are reported, and can be
+# run later.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

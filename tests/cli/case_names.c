@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Names: formed by macros, given as literals, with brackets and commas in them; with -DTWICE and -DORDER registered twice.
+// Benchmarks whose names come from macros or literals, some with brackets and commas. -DTWICE and -DORDER register a
+// name twice.
 #include "kbench.h"
 
 static void work(kb_state* kb) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_host and KB_CHECK_EACH, right and wrong: driven by check_each.sh
+// Correct and wrong uses of kb_host and KB_CHECK_EACH, for check_each.sh.
 #include "kbench.h"
 
 enum { N = 1000 };

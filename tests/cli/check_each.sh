@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kb_host and KB_CHECK_EACH in C and C++: a right result has a time, a wrong one and a wrong pointer have none.
+# kb_host and KB_CHECK_EACH in C and C++: a correct result gets a time; a wrong result and an invalid pointer do not.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Command lines that would take a process with them, or a file: refused at once, in little memory, with one line that
-# says why. And where a program runs that is started oddly, or with little of what a system gives.
+# Command lines that would need too much memory, time or disk are rejected at once, with one line that gives the
+# reason. Programs also start with unusual environments and limits.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -63,7 +63,7 @@ for o in json jsonl csv md go gbench; do
         check_rc "--$o over its own, $i" 0
     done
 done
-refused "--json and an option" 'is an option' --json -q --op mse
+refused "--json and an option" 'needs FILE behind it' --json -q --op mse
 refused "one file for two" 'are one file; give each its own' --json "$tmp/x.json" --jsonl "$tmp/x.json" --op mse
 refused "no time at all" 'a time above 0' --timeout 0s --op mse
 refused "--device -1, though nothing runs" 'a number, all or cpu' --device -1 --list

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What two sets of records' machines differ in: all of it is named with both values, and what keeps times from being
-# compared is marked; --env --load shows that alone.
+# Differences between the machines of two sets of records: all are listed with both values, and those that prevent a
+# comparison of times are marked. --env --load shows only these.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Several processes write to one file of records at once: runs, shards and --resume. Nothing that a process measured is
-# lost, and no line is torn. WRITERS_ROUNDS=N plays N rounds: 200 for make test-all.
+# Several processes append to one file of records: plain runs, shards and --resume. No record is lost and no line is
+# torn. WRITERS_ROUNDS=N sets the repetitions; make test-all uses 200.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -61,5 +61,26 @@ while [ $round -lt "$rounds" ]; do
     round=$((round + 1))
 done
 if [ $bad -eq 0 ]; then pass; fi
-check_same "nothing else is left" "$(ls "$tmp" | grep -c 'tmp[0-9]\|l.jsonl\.')" 0
+check_same "nothing else is left" "$(ls "$tmp" | grep -c '[.]tmp$\|l.jsonl\.')" 0
+
+# two runs that replace the same file: the second to end writes beside it, and says so
+rm -f "$tmp/r.json"
+"$prog" --no-progress -q --op slow --fast --json "$tmp/r.json" > /dev/null 2> "$tmp/err.slow" &
+pid=$!
+sleep 0.3 2> /dev/null || sleep 1
+run "$prog" $some --json "$tmp/r.json"
+check_rc "the first to end" 0
+wait $pid
+check_same "the second to end" $? 2
+check "the second to end: its message" grep -q "was changed by another process during this run; what this run wrote is in .*r.json.$pid.json" "$tmp/err.slow"
+for file in r.json r.json.$pid.json; do check "$file has records" "$tmp/flat" "$tmp/$file"; done
+# one that is killed leaves nothing, and the old file
+cp "$tmp/r.json" "$tmp/old.json"
+"$prog" --no-progress -q --op slow --thorough --json "$tmp/r.json" > /dev/null 2>&1 &
+pid=$!
+sleep 0.3 2> /dev/null || sleep 1
+kill -9 $pid
+wait $pid 2> /dev/null
+check "killed: the old file stays" cmp "$tmp/r.json" "$tmp/old.json"
+check_same "killed: nothing else is left" "$(ls "$tmp" | grep -c '[.]tmp$')" 0
 finish

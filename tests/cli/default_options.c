@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Three operations of five shapes and two implementations, one of them in two directions. Driven by default_options.sh; the
-// variable USUAL holds the options of kb_default.
+// Three operations with five shapes and two implementations, one of them in two directions, for default_options.sh.
+// The variable USUAL holds the options that the program passes to kb_default.
 #include <stdlib.h>
 #include "kbench.h"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Programs and runs with nothing in them say so, and why.
+# Programs without benchmarks and runs without cases report the reason.
 . tests/lib.sh
 . tests/cli/kit.lib
 

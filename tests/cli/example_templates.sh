@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A file of examples/ and kbench.h, and its add-ons if it has any, alone in a folder: the command in its head builds it there, it runs, and its check
-# finds a kernel that is wrong. Templates are short, and mark the lines to change in one way.
+# Each example, copied with kbench.h and its add-ons into an empty folder, builds with the command in its head and
+# runs, and its check detects a wrong kernel. Templates are short and mark the lines to change.
 . tests/lib.sh
 . tests/cli/kit.lib
 

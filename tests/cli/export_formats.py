@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Holds what --csv, --gbench and --go wrote against the records: export_formats.py RECORDS.json CSV GBENCH.json GO"""
+"""Compares the output of --csv, --gbench and --go with the records: export_formats.py RECORDS.json CSV GBENCH.json
+GO"""
 import csv
 import io
 import json

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --csv, --md, --gbench, --go, --report, --github: from a run and from its file, for the tools that read them.
+# --csv, --md, --gbench, --go, --report and --github, from a run and from its file, for the tools that read these
+# formats.
 . tests/lib.sh
 . tests/cli/kit.lib
 

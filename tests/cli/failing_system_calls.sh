@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Every system call of the supervisor fails once, the first, the second and so on, while --resume goes on with a file of
-# records. Whatever fails: the records and lines that were there stay, no line is torn, exit code 0 says that all is
-# there, and nothing hangs. INJECT_CALLS=N takes N calls of each kind, spread evenly; make test-all takes all of them.
+# Fault injection: each system call of the supervisor fails once while --resume continues a file of records. Existing
+# records and lines are kept, no line is torn, exit code 0 means that all records are there, and nothing hangs.
+# INJECT_CALLS=N tests N calls of each kind, evenly spread; make test-all tests all of them.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Every way a benchmark can go wrong on the CPU, each between two good ones: a fault costs its own case only.
-// faults_in_cases.sh knows which word each must get.
+// Every way in which a benchmark can fail on the CPU, each between two correct ones. A failure must affect only its
+// own case. faults_in_cases.sh has the flag that each must get.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Faults in a case cost that case and no other: each gets its word and no number, the good case after it has one.
+# A failing case gets its flag and no time, and the correct case after it gets a time.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/flags.py counts flags, and says where one that is to be rare is not.
+# tests/flags.py counts flags, and reports a flag that occurs too often.
 . tests/lib.sh
 
 if ! have python3; then

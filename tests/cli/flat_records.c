@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Checks a file of records and prints it in a form that grep and awk read: a line "RECORD<tab>KEY<tab>VALUE"
-// for every field. flat FILE for an array, flat --lines FILE for an object a line. Exit code 1 when the file
-// is not right.
+// Validates a file of records and prints a line "RECORD<tab>KEY<tab>VALUE" for every field, for grep and awk. flat
+// FILE reads an array, flat --lines FILE one object per line. The exit code is 1 if the file is invalid.
 #include "json.h"
 
 int main(int argc, char** argv) {

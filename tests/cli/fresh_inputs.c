@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Bodies whose kernels remember results instead of computing them: tests/cli/fresh_inputs.sh says what --fresh has to call them.
+// Benchmark functions whose kernels remember results instead of computing them, for fresh_inputs.sh.
 #include <string.h>
 #include "kbench.h"
 

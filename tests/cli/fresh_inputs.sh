@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --fresh: results that a kernel remembers get a word, computed ones keep their number.
+# --fresh: kernels that remember results get a flag; kernels that compute keep their time.
 . tests/lib.sh
 . tests/cli/kit.lib
 

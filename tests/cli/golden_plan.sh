@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a program would run, and what it says of command lines, word by word as it was: see tests/golden.lib.
+# Golden test (tests/golden.lib) of plans and of messages about command lines.
 . tests/lib.sh
 . tests/cli/kit.lib
 . tests/golden.lib
-unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
+unset SLURM_ARRAY_TASK_ID
 
 if everything; then
     build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DTEST_SANITIZE -I. -Itests tests/cli/sample_program.c tests/cli/kit.c -o "$tmp/prog" $libs
@@ -219,11 +219,6 @@ while read -r first second beside; do
     says $beside --list
     unset "${first%%=*}" "${second%%=*}"
 done << 'end'
-GTEST_SHARD_INDEX=1 GTEST_TOTAL_SHARDS=4 --op layernorm
-GTEST_SHARD_INDEX=4 GTEST_TOTAL_SHARDS=4
-GTEST_SHARD_INDEX=0 NOTHING=1
-GTEST_SHARD_INDEX=x GTEST_TOTAL_SHARDS=4
-GTEST_SHARD_INDEX=1 GTEST_TOTAL_SHARDS=4 --shard 1/2 --op softmax
 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MAX=4 --shard auto --op layernorm
 SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MAX=4 --shard auto
 SLURM_ARRAY_TASK_ID=x SLURM_ARRAY_TASK_MAX=4 --shard auto

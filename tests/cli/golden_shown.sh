@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What is made of records that stay the same: tables, files, figures and a page, word by word and number by number as
-# they were: see tests/golden.lib.
+# Golden test (tests/golden.lib) of all outputs for fixed records: tables, files, figures and a page.
 . tests/lib.sh
 . tests/cli/kit.lib
 . tests/golden.lib
@@ -110,7 +109,7 @@ made page.html --html page.html
 for kind in speed roofline time gbps gflops efficiency heat fits rivals; do made $kind.svg --svg $kind.svg --plot $kind; done
 made samples.svg --svg samples.svg --plot samples --where operation=unsure
 
-# --- records as nobody plans them: hardly anything known, times at the edges of their units, more rivals than colours,
+# --- unusual records: few keys, times at the limits of their units, more implementations than colours,
 # axes that change together and a grid with a hole, several machines, texts that every format has to quote
 awk '{ # from 12 % less to 12 % more, and twelve times in one of them
     factor = 1 + (NR * 7 % 13 - 6) * 0.02

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Functions that harm more than their own case: what they fork, leave behind, or stop. hostile_functions.sh knows what each must
-// cost.
+// Benchmark functions that harm more than their own case: they fork, leave processes or files behind, or stop
+// processes. hostile_functions.sh has the expected damage.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Functions that harm more than their own case, and mains that hide what a worker is: each loss has a name, and there is
-# no other.
+# Benchmark functions that harm more than their own case, and main functions that hide that they run in a worker:
+# every lost case is named, and no other case is lost.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Put at the end of a copy of a page, in a frame of some width: what a reader would see go wrong is told to the frame's
-// parent, a line each.
+// Appended to a copy of a page in a frame of a certain width. Reports what a reader would see go wrong to the frame's
+// parent, one line each.
 (function () {
   'use strict';
   var wrong = [], all = function (s, e) { return [].slice.call((e || document).querySelectorAll(s)); };

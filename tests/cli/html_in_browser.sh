@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A page of --html in a browser: nothing on its console, nothing fetched, no text upon another, sorting, filtering, dark
-# and light, at 1200 and at 360 pixels; and on paper. Skipped where there is no Chromium.
+# A page of --html in a browser: no console messages, no network requests, no overlapping text, sorting, filtering,
+# dark and light mode, 1200 and 360 pixels wide, and print. Skipped without Chromium.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What a report has pictures of: rivals swept along two axes, one that is wrong, one alone.
+// Benchmarks for all figures of a report: implementations swept along two axes, a wrong one, and a single one.
 #include "kbench.h"
 
 static void scale(kb_state* kb, int64_t step) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Pages and figures of made-up records: well-formed, without words for numbers that are none, and the same when read back.
+"""Tests pages and figures of artificial records: well-formed, no text such as nan in place of numbers, and the same
+after reading the page back.
 
     html_pages.py TOOL FOLDER RECORDS...    a line for each kind of records: "ok KIND", or what is wrong
 """

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --html and --svg: from a run and from its file, whatever is in the records; what a page has in it, --load reads.
+# --html and --svg, from a run and from its file, for all kinds of records. --load reads the records of a page.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Entries that a program makes itself and hands to kb_add, as a table of kernels does: what only a GPU can
-// run, where they come from, their place on a ladder, their notes and their data. ADDED names one more, which is not
-// quite right.
+// Entries that a program makes and passes to kb_add, as a generated table of kernels does: GPU requirements, origins,
+// rungs, notes and user data. ADDED selects an additional, invalid entry.
 #include "kbench.h"
 #include <math.h>
 #include <stdio.h>

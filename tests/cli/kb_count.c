@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Numbers of a program's own beside the times, and what is none of that.
+// Valid and invalid counters of a program, for kb_count.sh.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

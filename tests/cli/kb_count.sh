@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kb_count: a program's own numbers in the record, in every format, in the table's columns, order and goals; what is no
-# such number ends its case with a word.
+# kb_count: a program's own counters appear in the record, in every format, and in the table's columns, sorting and
+# goals. An invalid counter fails its case with a flag.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kit.c - kbench with its implementation, as kit.lib links it with the programs of these tests: with the add-ons and its
-// memory under guard; with PLAIN, without both.
+// kit.c - the implementation of kbench for the programs of these tests (kit.lib), with the add-ons and guarded
+// memory; with PLAIN, without both.
 #ifndef PLAIN
 #include "guarded.h"
 #include "kit.h"

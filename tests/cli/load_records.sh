@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --load: what a run printed and wrote, again from its files, without running anything.
+# --load shows from files what the run itself printed and wrote, without running anything.
 . tests/lib.sh
 . tests/cli/kit.lib
 

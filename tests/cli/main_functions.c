@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Programs whose main function does something before kb_main (MAINS in the environment), and a benchmark that lets
-// itself be traced: tests/cli/main_functions.sh. With -DSHIM a library whose clock has coarse steps, stands still or goes back.
+// Main functions that do something before kb_main (selected by MAINS), and a benchmark that allows tracing, for
+// main_functions.sh. -DSHIM builds a library with a faulty clock: coarse steps, standing still, or going backwards.
 #define _GNU_SOURCE
 #ifdef SHIM
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Programs whose main does more than to call kb_main, signals that are ignored from the start, clocks that cannot be
-# trusted: each run ends, with its times or with a message.
+# Main functions that do more than call kb_main, signals that are ignored from the start, and faulty clocks: each run
+# ends with its times or with a message.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -83,25 +83,12 @@ measure "$prog" $quick --op traced,b --timeout 1s
 check_same "traced" "$(of traced message)" '"longer than 1.000 s"'
 check_same "traced: the next one" "$(of b status)" '"ok"'
 
-# --- a small stack
-if (ulimit -s 16) 2> /dev/null; then
-    (ulimit -s 16 && exec "$prog" --list) > "$tmp/out" 2> "$tmp/err"
-    check_same "a stack of 16 KiB: exit code" $? 2
-    if grep -q 'stack is limited to 16 KiB' "$tmp/err"; then pass; else fail "a stack of 16 KiB: $(cat "$tmp/err")"; fi
-else
-    skip "ulimit -s 16 is refused"
-fi
-
-# --- clocks: what hangs is ended whatever the clock says, and jiffies give a time that is known badly
+# --- clocks: what hangs is ended whatever the clock says, and a coarse one gives no time
 for clock in stands back; do
     measure env CLOCK=$clock LD_PRELOAD="$tmp/clock.so" timeout -k 5 60 "$prog" $quick --op hangs --timeout 1s
     check_same "a clock that $clock" "$(of hangs flags) $(of hangs message)" '["TIMEOUT"] "longer than 1.000 s"'
 done
-for step in 4000000 10000000; do
-    measure env CLOCK=$step LD_PRELOAD="$tmp/clock.so" "$prog" --no-progress --op a,takes_a_second --timeout 60s
-    check_rc "a clock with steps of $step ns" 0
-    check_same "a clock with steps of $step ns" "$(of a status) $(of takes_a_second status)" '"ok" "ok"'
-    low=$(of a time_ms_ci_low) high=$(of a time_ms_ci_high)
-    if awk -v l="$low" -v h="$high" 'BEGIN { exit !(h > 1.02 * l && l > 0) }'; then pass; else fail "a clock with steps of $step ns: the interval is $low to $high"; fi
-done
+measure env CLOCK=4000000 LD_PRELOAD="$tmp/clock.so" "$prog" --no-progress --op a,takes_a_second
+check_rc "a clock with steps of 4 ms" 1
+check_same "a clock with steps of 4 ms" "$(of a flags) $(of takes_a_second flags)" '["BAD_CASE"] ["BAD_CASE"]'
 finish

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A table of many benchmarks, as a program that generates its kernels has: MANY operations with one implementation
+// A large table of benchmarks, like that of a program that generates kernels: MANY operations with one implementation
 // each, half of them with sizes, and RIVALS implementations of one operation.
 #include <stdio.h>
 #include <stdlib.h>

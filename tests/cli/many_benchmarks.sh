@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Many benchmarks are registered, planned and listed in a time that grows as their number does; what the lists hold.
+# Registering, planning and listing many benchmarks takes time proportional to their number; contents of the lists.
 . tests/lib.sh
 . tests/cli/kit.lib
 

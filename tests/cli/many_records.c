@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Files of many records: what writing, reading and comparing them costs, held against printf and strtod of their samples
-// in the same process, so that neither a slow machine nor a busy one decides; many_records.sh counts instructions. big N A B writes
-// two files of N records and no more.
+// Measures the cost of writing, reading and comparing large files of records, relative to printf and strtod of their
+// samples in the same process, so that the speed of the machine does not matter. "big N A B" only writes two files of
+// N records.
 #include "test.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Files of many records: what they cost in time beside printf and strtod, in memory, and in instructions, which are the
-# same on every machine.
+# Large files of records: time relative to printf and strtod, memory, and instruction counts, which are the same on
+# every machine.
 # only in make test-all
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks that ncu and nsys are started on, with times from a script (--device script).
+// Benchmarks for the tests of ncu and nsys, with scripted times (--device script).
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --ncu and --nsys, with tools that stand in for NVIDIA's: how they are started, what becomes of what they write, and one
-# line with its cure for each way in which they fail. The last part has the virtual GPU of tests/host/cuda.c, whose
-# launches the tools see; it needs CUDA's headers. tests/gpu/vendor.sh has the real tools.
+# --ncu and --nsys with scripts in place of NVIDIA's tools: how they are started, how their output is used, and one
+# line with a fix for each way in which they fail. The last part uses the virtual GPU of tests/host/cuda.c and needs
+# CUDA's headers. tests/gpu/vendor.sh uses the real tools.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_LOOK
@@ -88,9 +88,6 @@ what=$1
 shift
 if [ "$what" = stats ]; then
     for file; do :; done # the last word
-    case "$*" in *cuda_api_sum*) [ "${FAKE_ILL-}" = old ] && echo "ERROR: Report 'cuda_api_sum' could not be found." && exit 1 ;; esac
-    case "$*" in *cuda_api_sum*|*cudaapisum*) cat "$FAKE.api" && exit 0 ;; esac
-    case "$*" in *cuda_gpu_trace*) [ "${FAKE_ILL-}" = old ] && echo "ERROR: Report 'cuda_gpu_trace' could not be found." && exit 1 ;; esac
     echo "Generating SQLite file ${file%.*}.sqlite from $file"
     echo "Processing [$file] with [/opt/nsys/reports/cuda_gpu_trace.py]..."
     echo
@@ -108,11 +105,10 @@ while :; do
 done
 [ "${FAKE_ILL-}" = silent ] && echo "Error: no space left on device" && echo "Error: no report" && exit 1
 start "$@"
-cp "$FAKE.launches" "$report.$([ "${FAKE_ILL-}" = old ] && echo qdrep || echo nsys-rep)"
+cp "$FAKE.launches" "$report.nsys-rep"
 exit $code
 END
 chmod +x "$folder/bin/ncu" "$folder/bin/nsys"
-cp tests/fixtures/nsys_api.csv "$FAKE.api"
 # launches of the cases 0 and 1 of the script's programs
 {
     printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t2000\nscale\t64\t3000\t4000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n'
@@ -183,33 +179,19 @@ check_err "the command" "$folder/bin/nsys profile --trace=cuda,nvtx .*--output [
 check_out "heading" '^nsys, one run of each timed block: 2 of 2 cases$'
 check_out "kernel" '^ +2 +6\.000 us +100% +24\.00  scale'
 check_err "the report's commands" "--nsys: LC_ALL=C $folder/bin/nsys stats --format csv --force-export=true --report cuda_gpu_trace [^ ]*/report.nsys-rep$"
-check_err "the calls' command" "--nsys: LC_ALL=C $folder/bin/nsys stats .*--report cuda_api_sum [^ ]*/report.nsys-rep$"
-check_out "calls" '^ +2000 +8\.000 ms +20\.0% +4\.000 us each  cudaLaunchKernel$'
-check_same "calls: what takes most first" "$(sed -n '/^calls of the whole/{n;s/.* //p;}' "$out")" cudaMalloc
 check_same "nsys leaves nothing" "$(ls "$TMPDIR")" ""
-# several kernels in a block, and more calls than there is room for
+# several kernels in a block
 printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t1000\nother\t8\t2000\t3000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n' > "$folder/two"
 FAKE_LAUNCHES=$folder/two try "" --ncu --op op --impl one
 check_out "two kernels: what takes most" '^ +1 +3\.000 us +75\.0% +3\.000 +62\.50  other  \(8, 1, 1\)'
 check_out "two kernels: what takes less" '^ +1 +1\.000 us +25\.0% +1\.000 +62\.50  scale  \(64, 1, 1\)'
-{
-    sed -n '/^Time/p' "$FAKE.api"
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo "5.0,$((1000 * i)),1,100.0,100.0,100,100,0.0,cudaCall$i"; done
-} > "$folder/calls"
-cp "$folder/calls" "$FAKE.api"
-try "" --nsys --op op --impl one
-check_same "14 calls: those that take most" "$(sed -n 's/.* each  cudaCall//p' "$out" | tr '\n' ' ')" "14 13 12 11 10 9 8 7 6 5 4 3 "
-check_out "14 calls" '^ +and 2 others$'
-cp tests/fixtures/nsys_api.csv "$FAKE.api"
 try half --ncu
 check_rc "half" 2
 check_out "half: what was not seen to its end" '^op/impl=two: not seen$'
-try old --nsys="$tmp/kept.nsys-rep"
-check_rc "an older nsys" 0
-check_out "an older nsys" '^nsys, one run of each timed block: 2 of 3 cases$'
-check_err "an older nsys: the calls" '--report cudaapisum '
-check_out "an older nsys: the calls" ' cudaLaunchKernel$'
-check "an older nsys: its report is kept" test -s "$tmp/kept.qdrep"
+try "" --nsys="$tmp/kept.nsys-rep"
+check_rc "--nsys=FILE" 0
+check_out "--nsys=FILE" '^nsys, one run of each timed block: 2 of 3 cases$'
+check "--nsys=FILE: its report is kept" test -s "$tmp/kept.nsys-rep"
 try "" --ncu --nsys --quiet
 check_rc "both" 0
 check_out "both: ncu" '^ncu,'

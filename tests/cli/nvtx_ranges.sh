@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A profiler sees which case runs and what it is at: ranges of NVTX, heard by a library that speaks it as tools do.
+# NVTX ranges tell a profiler which case runs, and in which phase. A small library stands in for the profiler.
 . tests/lib.sh
 . tests/cli/kit.lib
 

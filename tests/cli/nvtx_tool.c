@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A profiler's library that listens to NVTX as real ones do, and writes what it hears to the file that NVTX_HEARD names.
-// Where the toolkit's header is at hand it is built with that, so that it understands what any tool would.
+// A library that receives NVTX ranges like a profiler, and writes them to the file in NVTX_HEARD. It is built with
+// the toolkit's header if that is found.
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>

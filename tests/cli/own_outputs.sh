@@ -36,7 +36,7 @@ refused 2 '--log needs FILE behind it' --log
 refused 2 'cannot open --log' --log /nowhere/log
 refused 2 '--tsv is there twice' --tsv "$tmp/a" --tsv "$tmp/b"
 refused 2 'are one file' --tsv "$tmp/a" --json "$tmp/a"
-refused 2 'did you mean --threshold' --threshhold 3
+refused 2 'unknown option' --threshhold 3
 refused 2 'did you mean --tsv' --tvs "$tmp/a"
 refused 2 'writing --tsv /dev/full failed' --tsv /dev/full
 refused 2 'cannot write --tsv' --tsv /nowhere/tsv
@@ -116,8 +116,72 @@ run "$tmp/may" --iters 3 --no-progress --may
 check_rc "a file that was not named" 2
 check_err "a file that was not named" '--may needs a file: --may=FILE'
 
+# --- records that stand for cases
+cat > "$tmp/known.c" << 'EOF'
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include <stdio.h>
+#include <string.h>
+KBENCH(op, KB_AXIS("n", 1, 2, 3)) {
+    int64_t n = kb_int(kb, "n");
+    KB_TIME(kb) { kb_keep(n); }
+}
+KBENCH_IMPL(pair, one) {
+    KB_TIME(kb) { kb_keep(kb); }
+}
+KBENCH_IMPL(pair, two) {
+    KB_TIME(kb) { kb_keep(kb); }
+}
+static const char* wanted;
+static int asked;
+static bool ready(const char* value) { return wanted = value, true; }
+static bool recall(kb_planned* cases, int64_t n, const kb_result* like) {
+    static kb_result known[8];
+    for (int64_t i = 0; i < n && i < 8; i++) {
+        if (!strstr(cases[i].name, wanted) || !cases[i].runs) continue;
+        known[i].name = cases[i].name, known[i].operation = "op", known[i].implementation = "default";
+        known[i].status = KB_OK, known[i].time_ms = 42;
+        cases[i].record = &known[i];
+    }
+    fprintf(stderr, "asked %d, %s\n", ++asked, like ? "a run" : "a list");
+    return strcmp(wanted, "nothing") != 0;
+}
+int main(int argc, char** argv) {
+    static kb_output o;
+    o.option = "known", o.argument = "TEXT", o.help = "cases with TEXT", o.ready = ready, o.recall = recall;
+    kb_add_output(&o);
+    return kb_main(argc, argv);
+}
+EOF
+check "known.c" $CC -O1 -Wall -Wextra -Werror -I. "$tmp/known.c" -o "$tmp/known" $libs
+known="$tmp/known --iters 3 --no-progress"
+run $known --known n=2 --json "$tmp/json" --jsonl "$tmp/jsonl" --csv "$tmp/csv"
+check_err "a record that stands for a case" '^asked 1, a run$'
+check_same "a record that stands for a case: in the array" "$(grep -c '"name": "op/impl=default/n=2".*"time_ms": 42,' "$tmp/json") of $(grep -c '^{' "$tmp/json")" "1 of 5"
+check_same "a record that stands for a case: in another file" "$(grep -c '^op/impl=default/n=2,.*,42,' "$tmp/csv")" 1
+check_same "a record that stands for a case: not appended" "$(grep -c '^{"name": "op/impl=default/n=2"' "$tmp/jsonl") of $(grep -c . "$tmp/jsonl")" "0 of 4"
+check_out "a record that stands for a case: in the table" '42.00'
+run $known --known one --json "$tmp/json"
+check_same "a group is measured as a whole" "$(grep -c '"time_ms": 42,' "$tmp/json")" 0
+run $known --known pair --json "$tmp/json"
+check_same "all of a group" "$(grep -c '"time_ms": 42,' "$tmp/json")" 2
+run $known --known op --op op
+check_rc "all cases" 0
+run $known --known n=2 --list
+check_err "--list" '^asked 1, a list$'
+check_same "--list: without them" "$(cat "$out")" "op/impl=default/n=1
+op/impl=default/n=3
+pair/impl=one
+pair/impl=two"
+for list in "" --list; do
+    run $known --known nothing $list
+    check_rc "it fails $list" 2
+done
+run $known --known n=2 --list --jsonl "$tmp/jsonl"
+check_not_err "--jsonl may be read by it" 'without effect'
+
 # --- options of an add-on that is not there
-for row in "md x:kbench_report.h: .*build/kbench --load FILE --md" "load x:kbench_report.h" "save-baseline x:kbench_report.h" \
+for row in "md x:kbench_report.h: .*build/kbench" "load x:kbench_report.h" "resume --jsonl x:kbench_report.h: include it after" "save-baseline x:kbench_report.h" \
     "counters:kbench_inspect.h" "trace x:kbench_inspect.h" "selftest:examples/addons/selftest.cu"; do
     run $prog --${row%%:*}
     check_rc "--${row%%:*} without its add-on" 2

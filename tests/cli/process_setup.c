@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What stands around a measurement: the files and signals a program starts with, its stack, its folder, a machine with
-// little memory. process_setup.sh knows what must come of it.
+// Unusual process environments: open files, signals, stack, working folder, little memory. process_setup.sh has the
+// expected results.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -57,7 +57,7 @@ KBENCH_IMPL(memory, other) {
     KB_ALLOC(kb, char, 20 << 20);
     work(kb);
 }
-// measured again because its rival crashes: 3 s in all, which is more than it may take, but half of it each time
+// measured again because another implementation crashes: 3 s in total exceed its limit; half of it each time does not
 KBENCH_IMPL(again, good) {
     usleep(500000);
     work(kb);

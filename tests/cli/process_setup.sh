@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What stands around a measurement changes neither its numbers nor where they go: standard files that are closed,
-# signals that are ignored, another folder, results of an earlier run, a block that hangs.
+# The environment of a process does not change its results or outputs: closed standard files, ignored signals, another
+# folder, results of an earlier run, a hanging block.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -107,7 +107,7 @@ run "$prog" $quick --op quick --json "$json"
 check_rc "the empty array is replaced" 0
 check_same "the empty array is replaced: status" "$(values status)" '"ok" '
 
-# --- rivals: with as much stack as they have alone, and not together where memory is short
+# --- several implementations: each has as much stack as alone; if memory is short, they do not run together
 if (ulimit -s 32768) 2> /dev/null; then
     (ulimit -s 32768 && exec "$prog" $quick --op stack --json "$json" > /dev/null 2>&1 < /dev/null)
     check_same "a large stack: status" "$(values status)" '"ok" "ok" '

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program with options of its own, beside those of kbench. Driven by program_options.sh. ABSENT names an option of an add-on
-// that is not there: the program prints what kbench answers.
+// A program with its own options, for program_options.sh. ABSENT names an option of a missing add-on; the program
+// prints kbench's reply.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

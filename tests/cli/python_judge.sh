@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The judge for Python functions: planted tricks are found, honest functions pass. PYTHON is the interpreter. make test takes a
-# trick of each kind, make test-all (TEST_ALL=1) all of them.
+# kbench.judge: tricks are detected, honest functions pass. PYTHON is the interpreter. make test runs one trick of
+# each kind, make test-all (TEST_ALL=1) all of them.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kbench.kernels without a GPU: the library that other languages call, and what Python makes of it. PYTHON is the
-# interpreter. In make test-all (TEST_ALL=1) nvcc builds kernels, too.
+# kbench.kernels without a GPU: the shared library for other languages, and its Python interface. PYTHON is the
+# interpreter. make test-all (TEST_ALL=1) also builds kernels with nvcc.
 . tests/lib.sh
 . tests/cli/kit.lib
 

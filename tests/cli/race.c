@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Planted work: MORE percent beside what the program does without.
+// A program with a fixed amount of work, or MORE percent more.
 #include "kbench.h"
 
 #ifndef MORE

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --race: built programs in alternating fresh processes. Most programs here have times by a script (regression_gate.c), with the
-# noise of a process that others disturb; two do planted work.
+# --race compares two built programs in alternating new processes. Most programs here have scripted times
+# (regression_gate.c) with the noise of a busy machine; two do real work.
 #
-#   sh tests/cli/race.sh            3 races (10 in make test-all) of a program against itself, as many against one that is 3 % slower
-#   sh tests/cli/race.sh --full     100 of each, and 20 with real work that is 3 % more
+#   sh tests/cli/race.sh            3 races of a program against itself, 3 against one that is 3 % slower
+#                                   (10 in make test-all)
+#   sh tests/cli/race.sh --full     100 of each, and 20 against a program with 3 % more real work
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Reads results.json as its users do: the first three statements are theirs, unmodified."""
+"""Reads results.json with the standard json module. The first three statements are those of a user, unmodified."""
 import json
 import sys
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --json and --jsonl: what is in the file after a full disk, behind a link, in a pipe, and after a signal. What holds for every
-# option that names a file is in output_files.sh.
+# --json and --jsonl: contents of the file after a full disk, through a link, in a pipe, and after a signal.
+# output_files.sh tests what holds for all output options.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The record: every key, in order, always; numbers and null where they belong; strings that survive; files that do too.
+# The keys of a record: all present, in order, with numbers and null in the right places; strings and files survive a
+# round trip.
 . tests/lib.sh
 . tests/cli/kit.lib
 

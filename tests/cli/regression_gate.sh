@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The gate: what a baseline, a history and goals make of the exit code, and what stands on the terminal and in the files.
-# The program's times come from a script (regression_gate.c), so what changed is known.
+# The regression gate: exit code and messages for a baseline, a history and goals. The program has scripted times
+# (regression_gate.c), so that every change is known.
 #
-#   sh tests/cli/regression_gate.sh            20 repeats of one program, 20 of one with something planted
+#   sh tests/cli/regression_gate.sh            20 repeats of the program, 20 of one with a planted change
 #   sh tests/cli/regression_gate.sh --full     100 of each
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program with several operations, implementations, axes, dtypes and sizes: what command_line.sh and record_keys.sh
-// drive. PROG_BUILD makes another executable of it, whatever the compiler is told besides.
+// A program with several operations, implementations, axes, dtypes and sizes, for command_line.sh and record_keys.sh.
+// PROG_BUILD makes the executable differ.
 #include "kbench.h"
 #ifndef PROG_BUILD
 #define PROG_BUILD 1

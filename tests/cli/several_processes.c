@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What --procs makes of cases: with times from a script (--device script), which differ by the process, or with buffers
-// of which every call says where they lie. tests/cli/several_processes.sh drives it.
+// Cases for --procs: with scripted times (--device script) that differ between processes, or with buffers whose
+// addresses are printed. Driven by several_processes.sh.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Times, intervals and speedups of a --procs run, worked out anew from process_ms: several_processes.py FILE PROCESSES
+"""Computes times, intervals and speedups of a --procs run again from process_ms: several_processes.py FILE PROCESSES
 
-FILE: the records of tests/cli/several_processes.c with times from its script, where all samples of a process are the same. Formulas
-are those of Smyth (2004), with the t quantile from its integral. Prints what differs; exit code 1 when anything does."""
+FILE: the records of tests/cli/several_processes.c with scripted times, where all samples of a process are equal. The
+formulas are those of Smyth (2004), with the t quantile from its integral. Prints each difference; the exit code is 1 if
+there is one."""
 import json
 import math
 import sys

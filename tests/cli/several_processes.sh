@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --procs: what is refused, what is printed, intervals against formulas worked out elsewhere, laps that outlive a killed
-# run, an interrupted one, and buffers that lie elsewhere in every process.
+# --procs: rejected options, output, intervals against independent formulas, batches that survive a killed run, an
+# interrupted run, and buffers at other addresses in every process.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR
@@ -79,7 +79,11 @@ else
     skip "no python3: intervals are not worked out anew"
 fi
 
+<<<<<<< HEAD
 # --- a killed run keeps the batches that are over: of 41 cases one of 16, before one of 25
+=======
+# --- a killed run keeps the batches that are over: 16 cases each
+>>>>>>> main
 "$procs" $script --op sweep,waits --procs 3 --jsonl "$tmp/whole.jsonl" > /dev/null 2>&1
 check_same "a whole run" "$(wc -l < "$tmp/whole.jsonl" | tr -d ' ')" 41
 WAIT_IN=1 "$procs" $script --op sweep,waits --procs 3 --timeout 50s --jsonl "$tmp/kill.jsonl" > /dev/null 2>&1 < /dev/null &

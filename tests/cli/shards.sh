@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --shard K/N and what stands for it in the environment: every case is in exactly one shard, with all its rivals, and
-# shards have about the same to do; what is put together again is the plan.
+# --shard K/N and its environment variables: every case is in exactly one shard, with all its implementations; shards
+# have about the same work; merged shards give the plan.
 . tests/lib.sh
 . tests/cli/kit.lib
 
 program prog tests/cli/sample_program.c
 program many tests/cli/many_benchmarks.c
 unset SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP SLURM_ARRAY_TASK_COUNT
-unset GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX GTEST_SHARD_STATUS_FILE
 prog=$tmp/prog
 
 # spread WHAT N COMMAND...: lists of the N shards are the list; no group is in two; groups of one length are shared evenly
@@ -115,30 +114,6 @@ check_rc "--load" 2
 run "$prog" --dry-run --shard 2/3
 check_out "--dry-run" '; shard 2/3$'
 
-# --- a runner of tests counts from 0
-export GTEST_TOTAL_SHARDS=3 GTEST_SHARD_INDEX=1
-check_same "GTEST_*" "$("$prog" --list)" "$(env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX "$prog" --list --shard 2/3)"
-check_same "--shard goes before" "$("$prog" --list --shard 1/1 | cksum)" "$(env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX "$prog" --list | cksum)"
-export GTEST_SHARD_STATUS_FILE="$tmp/status"
-run "$prog" $some
-check "GTEST_SHARD_STATUS_FILE is touched" test -f "$tmp/status"
-export GTEST_SHARD_STATUS_FILE="$tmp/no/status"
-run "$prog" --list
-check_rc "a status file that cannot be" 2
-unset GTEST_SHARD_STATUS_FILE
-export GTEST_SHARD_INDEX=3
-run "$prog" --list
-check_rc "an index that is too large" 2
-check_err "an index that is too large" 'counts from 0'
-unset GTEST_SHARD_INDEX
-run "$prog" --list
-check_rc "one without the other" 2
-check_err "one without the other" 'belong together'
-export GTEST_TOTAL_SHARDS=three GTEST_SHARD_INDEX=0
-run "$prog" --list
-check_rc "no number" 2
-unset GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX
-
 # --- a task of a Slurm array: ids from anywhere, at equal steps
 run "$prog" --list --shard auto
 check_rc "no array" 2
@@ -151,5 +126,5 @@ check_same "array 3-10:2, which ends at 9" "$(array 7 3 9 2 4)" "$("$prog" --lis
 check_same "a Slurm that tells no count" "$(unset SLURM_ARRAY_TASK_COUNT; SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=3 SLURM_ARRAY_TASK_MAX=9 SLURM_ARRAY_TASK_STEP=2 "$prog" --list --shard auto)" "$("$prog" --list --shard 3/4)"
 run array 3 1 7 1 3
 check_rc "array 1,3,7" 2
-check_err "array 1,3,7" 'no row with equal steps'
+check_err "array 1,3,7" 'have equal steps'
 finish

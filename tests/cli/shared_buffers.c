@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Rivals on one stage: each finds its own data at the address where all have theirs, whatever the others left there.
-// tests/cli/shared_buffers.sh drives it.
+// Implementations that run on shared buffers: each finds its own data at the same addresses. Driven by
+// shared_buffers.sh.
 #include <stdio.h>
 #include <stdlib.h>
 #include "kbench.h"

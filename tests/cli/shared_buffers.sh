@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Rivals have their data at the same addresses, each its own; what the record says of that.
+# All implementations have their data at the same addresses, each its own; what the record says about it.
 . tests/lib.sh
 . tests/cli/kit.lib
 

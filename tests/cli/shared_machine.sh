@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a machine that others use: --cpu, what the record says of the processors, samples that others had them in, Ctrl-Z.
+# On a machine that other programs use: --cpu, the processor keys of the record, disturbed samples, and Ctrl-Z.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A sweep whose times come from a script, so that it is the same wherever it ran; slurm_job_array.sh spreads it over a job array.
+// A sweep with scripted times, which are the same on every machine. slurm_job_array.sh runs it as a job array.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# examples/slurm on a real Slurm of one node, started here on loopback as whoever runs this: a job array of a sweep, one
-# task of which is killed half-way and requeued; merged, it is the sweep that one process makes.
+# examples/slurm on a real Slurm with one node, which this test starts on loopback as the current user. One task of a
+# job array is killed and requeued. The merged records are those of a single process.
 . tests/lib.sh
 . tests/cli/kit.lib
 

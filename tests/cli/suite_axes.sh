@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The suite's axes: matrix products have layouts and rectangular shapes, dropout has p; each reaches the oracle and may
-# be given by -a. Without CUDA: what is registered and what the oracles are asked, not the kernels.
+# The axes of the suite without CUDA: layouts and rectangular shapes of matrix products, and p of dropout, reach the
+# oracles and can be set with -a. Kernels are not run.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -57,10 +57,10 @@ run "$suite" $short --op matmul_e4m3 --impl oracle --size rectangular -a M=6 -a 
 check_same "matmul_e4m3 of 6 x 10 x 14" "$(grep -o '"flops": 1680[,}]' "$tmp/r.json" | wc -l | tr -d ' ')" 1
 run "$suite" $short --op matmul_e4m3 --impl oracle --size small -a layout=TN
 check_rc "a layout that it does not have" 1
-check_out "a layout that it does not have" "matmul_e4m3 has layout=NT alone"
+check_out "a layout that it does not have" "matmul_e4m3 supports only layout=NT"
 run "$suite" $short --op matmul --impl oracle --size small -a layout=NX
 check_rc "a layout that is none" 1
-check_out "a layout that is none: which there are" "layout NX is none of NN, NT and TN"
+check_out "a layout that is none: which there are" "layout=NX is unknown; it is NN, NT or TN"
 run "$suite" $short --op dropout --impl oracle --size small -a p=0,0.5,1
 check_rc "dropout of none, half and all" 0
 finish

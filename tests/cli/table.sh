@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The table is made of the records and of nothing else: what another program makes of the file is the same bytes.
+# The table depends only on the records: another program prints the same bytes from the file.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Reads records that another program wrote, through the table of keys, and shows them as that program would have:
-// shows FILE [-v] [--lines] [--sort LIST] [--columns LIST]; or writes them again: shows FILE --json OTHER.
+// Reads records that another program has written, and shows them as that program would: shows FILE [-v] [--lines]
+// [--sort LIST] [--columns LIST]; or writes them again: shows FILE --json OTHER.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

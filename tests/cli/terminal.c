@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What a person looks at in a window: a sweep of two axes, several types, a contest, cases that fail, names that are long
-// or that a terminal would obey. Driven by terminal.sh.
+// A program for the terminal test: a sweep of two axes, several types, a comparison, failing cases, long names, and
+// names with control characters. Driven by terminal.sh.
 #include "kbench.h"
 
 static void body(kb_state* kb, int turns) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a person sees in a window: rows that fit, one line of progress that goes away, colour on request, and nothing that
-# a terminal would obey, whatever the names hold.
+# The output on a terminal: rows fit the width, one progress line disappears at the end, colour only if asked for, and
+# control characters in names are escaped.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG

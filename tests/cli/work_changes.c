@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Bodies that do their work once, seldom or in place: tests/cli/work_changes.sh says what each has to be called.
+// Benchmark functions that do their work once, rarely or in place. work_changes.sh has the flag that each must get.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Work that must have happened in every launch gets a word where it did not; honest blocks keep their number.
+# Work that does not happen in every launch gets a flag; correct blocks keep their time.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# CUPTI's structures, as kbench knows them, against its headers where these are.
+# The CUPTI structures that kbench declares match CUPTI's headers, if these are installed.
 . tests/lib.sh
 
 include=$(cuda_headers)

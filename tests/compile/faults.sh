@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What launchers reject, and shapes of which something is 0: tests/gpu/kernels.cu --faults, linked with a runtime that
-# launches nothing and keeps account (runtime.cpp), so that this needs nvcc, but no GPU. Once as on a GPU that has all
-# instructions, once as a build for compute capability 7.5 on such a GPU: then nothing may be launched that needs more.
+# Invalid arguments and empty shapes of launchers: tests/gpu/kernels.cu --faults, linked with a simulated CUDA runtime
+# (runtime.cpp). Needs nvcc, but no GPU. Runs once as on a GPU with all instructions, and once compiled for compute
+# capability 7.5, where no kernel that needs newer instructions may be launched.
 # only in make test-all
 . tests/lib.sh
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Every kernel that the library is made of is launched by tests/gpu/kernels.cu: the program is linked with a runtime that
-# launches nothing and keeps account (runtime.cpp), so that this needs nvcc, but no GPU. And launchers ask the runtime for
-# attributes and occupancy once, not at every launch.
+# tests/gpu/kernels.cu launches every kernel of the library: the program is linked with a simulated CUDA runtime
+# (runtime.cpp), so that this needs nvcc, but no GPU. Launchers query attributes and occupancy once, not at every
+# launch.
 # only in make test-all
 . tests/lib.sh
 

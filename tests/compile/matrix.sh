@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The headers through gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; what has to link links, and runs.
-# In make test the oldest C, the oldest C++ and the newest C++ alone, and one way of building each program.
+# Compiles the headers with gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; links and runs the
+# programs. make test runs only the oldest C, the oldest C++ and the newest C++, and one way to build each program.
 . tests/lib.sh
 
 checked="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
@@ -43,7 +43,7 @@ for c in $compilers_cxx; do
             check "$c $std $file" $c -x c++ -std=$std $strict -fsyntax-only $here/$file
         done
         if brief $c; then continue; fi
-        check "$c $std faces.cpp" $c -std=$std $strict -fsyntax-only $here/faces.cpp
+        check "$c $std cpp_interface.cpp" $c -std=$std $strict -fsyntax-only $here/cpp_interface.cpp
         check "$c $std, the user's headers first" $c -x c++ -std=$std $strict -DLATE -fsyntax-only $here/impl.c
     done
 done
@@ -73,8 +73,8 @@ for c in $compilers_cxx; do
     for options in "-std=c++11 -O2" "-std=gnu++17 -O1 $checked"; do
         everything || [ "$options" = "-std=c++11 -O2" ] || continue
         everything || options="-std=c++11 -O1 -w"
-        check "$c $options faces.cpp" $c $options $strict $here/faces.cpp -o "$tmp/faces" $libs || continue
-        run "$tmp/faces" $short
+        check "$c $options cpp_interface.cpp" $c $options $strict $here/cpp_interface.cpp -o "$tmp/cpp_interface" $libs || continue
+        run "$tmp/cpp_interface" $short
         check_rc "$c $options: lambda, kb_open and a registered body" 0
     done
 done

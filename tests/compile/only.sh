@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# KBK_ONLY and KBK_TYPES, the lists of operations and of element types to build: what is built, and that an unknown name
-# is a compile error that shows the name, through C, C++ and nvcc.
+# KBK_ONLY and KBK_TYPES select operations and element types: what is compiled, and that an unknown name is a compile
+# error that shows the name, in C, C++ and CUDA.
 . tests/lib.sh
 
 cat > "$tmp/names.c" << 'EOF'

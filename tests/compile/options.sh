@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Compiler options beside the matrix of standards: without exceptions or RTTI, C++20 and later, CUDA's headers through
-# each compiler, all with warnings as errors.
+# Further compiler options, with warnings as errors: no exceptions or RTTI, C++20 and later, and CUDA's headers with
+# each compiler.
 . tests/lib.sh
 
 strict="-Wall -Wextra -Wpedantic -Werror -I."
@@ -27,7 +27,7 @@ for c in gcc clang; do
     if ! have $c; then skip "no $c on this machine" && continue; fi
     for options in -O0 -Os -Ofast; do
         everything || [ "$c $options" = "gcc -Os" ] || continue # with code: gcc forgets only where it makes some
-        check "$c $options is remembered" $c -std=c11 $options -Wall -Wextra -Werror -I. -c $here/remembers.c -o "$tmp/remembers.o"
+        check "$c $options is remembered" $c -std=c11 $options -Wall -Wextra -Werror -I. -c $here/compiler_macros.c -o "$tmp/remembers.o"
     done
     if ! everything && [ $c = gcc ]; then continue; fi
     [ -z "$cuda" ] || check "$c, CUDA" $c -std=c11 $strict -isystem "$cuda" -DKBENCH_CUDA -fsyntax-only $here/impl.c

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The implementation compiled once from the header itself, and programs that include only the API: which links, which
-# must not, and what the records say of how each was compiled.
+# The implementation compiled once from the header itself, and programs that include only the API: which combinations
+# link, which must not, and what the records say about the build.
 . tests/lib.sh
 
 warn="-Wall -Wextra -Werror"

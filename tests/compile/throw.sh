@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A C++ body that throws fails its own case, with what it threw in the record; the others are measured.
+# A C++ benchmark function that throws fails its own case, whose record has the exception; the other cases are
+# measured.
 . tests/lib.sh
 
 here=tests/compile
@@ -49,8 +50,8 @@ try "one file"
 
 # --- the engine hears of it before the body's destructors run
 for options in "-std=c++11 -O0" "-std=c++17 -O2"; do
-    check "leave.cpp, $options" $CXX $options -Wall -Wextra -Werror -I. -Itests $here/leave.cpp -o "$tmp/leave" $libs &&
-        check "leave.cpp, $options, runs" "$tmp/leave"
+    check "early_exit.cpp, $options" $CXX $options -Wall -Wextra -Werror -I. -Itests $here/early_exit.cpp -o "$tmp/leave" $libs &&
+        check "early_exit.cpp, $options, runs" "$tmp/leave"
 done
 
 # --- where there are no exceptions nothing is asked of them

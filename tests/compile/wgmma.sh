@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The kernels that multiply through wgmma, as ptxas sees them: it serialises products that it cannot follow, and spills,
-# with a note that is no warning, and either costs more than half the speed. Other architectures build without them.
+# ptxas on the kernels with wgmma: it must not serialise wgmma instructions or spill registers, which costs more than
+# half the speed and is reported only as a note. Other architectures build without these kernels.
 # only in make test-all
 . tests/lib.sh
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Time is linear in the work from 10 ns to 1 ms: what is taken off for reading the clock, and what the loop costs, are
-# right for blocks of every length.
+# Time is proportional to work from 10 ns to 1 ms: the clock overhead that is subtracted and the loop overhead are
+# correct for blocks of every length.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

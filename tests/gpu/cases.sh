@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: programs of what people time, with what each case has to say (tests/fixtures/gpu_cases.txt: PROGRAM CASE and the flags that
-# may stand there, or ok and between how many microseconds). Then honest blocks, 2,000 of them: none is flagged.
+# On a GPU: programs that time typical things, with the expected result of each case (tests/fixtures/gpu_cases.txt:
+# PROGRAM CASE, and the flags that may occur, or ok and a range in microseconds). Then 2,000 correct blocks, of which
+# none is flagged.
 . tests/lib.sh
 
 nvcc="$NVCC -O3 -std=c++17 $ARCHFLAGS -DKBENCH_IMPLEMENTATION -I."

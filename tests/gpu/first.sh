@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: the five-line program gives a plausible number, and the same data on every run; C and .cu share an engine.
+# On a GPU: the five-line program gives a plausible time, and the same data in every run; C and CUDA programs share an
+# engine.
 . tests/lib.sh
 
 build "five_lines.cu" $NVCC -O3 $ARCHFLAGS -I. tests/compile/five_lines.cu -o "$tmp/first"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: each mistake of misuse.cu raises its flag, prints no number, and costs no other case its own.
-# MISUSE: the program, built before; then only the first run is made. MISUSE_TIMEOUT: its --timeout.
+# On a GPU: each mistake of misuse.cu gets its flag and no time, and does not affect other cases. MISUSE: the program,
+# already built; then only the first run is made. MISUSE_TIMEOUT: its --timeout.
 . tests/lib.sh
 
 if [ -n "$MISUSE" ]; then cp "$MISUSE" "$tmp/misuse"; else build "misuse.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. tests/gpu/misuse.cu -o "$tmp/misuse"; fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: kbench beside the harnesses that are here (NVBENCH=DIR, torch and triton), in two short rounds: as many of
-# its medians as of theirs, or more, agree with CUPTI's durations. Skips those that are missing.
+# On a GPU: kbench and the other installed harnesses (NVBENCH=DIR, torch and triton), in two short rounds: at least as
+# many medians of kbench as of the others agree with CUPTI's durations. Missing harnesses are skipped.
 . tests/lib.sh
 
 if ! have python3; then

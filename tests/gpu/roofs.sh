@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: no true number is withheld as ABOVE_ROOF, every impossible one is. Prints what was measured, with its times.
+# On a GPU: no possible rate is withheld as ABOVE_ROOF, and every impossible one is. Prints the measured peaks, with
+# the time that they took.
 . tests/lib.sh
 
 include=$(dirname "$(command -v "$NVCC" || echo "$NVCC")")/../include

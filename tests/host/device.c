@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The pieces of the CUDA back end, each by itself on the virtual GPU: known answers, and both sides of every edge.
+// Unit tests of the CUDA back end on the virtual GPU: known answers, and both sides of every threshold.
 #include "test.h"
 #include "virtual_gpu.h"
 #include <library_types.h>
@@ -22,8 +22,7 @@ static kbi_run* new_run(void) {
     kbi_recipe_default(&recipe);
     entry.operation = "op", entry.implementation = "impl";
     the_case.entry = &entry, the_case.name = "op/impl=impl";
-    kbi_run_init(&run, &kbi_cuda, &machine, &recipe);
-    run.of = &the_case;
+    kbi_run_init(&run, &kbi_cuda, &machine, &recipe, &the_case);
     kbi_insight_clear();
     return &run;
 }
@@ -52,7 +51,7 @@ static int take_launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
     for (int i = 0; a && i < 2 && f == kbi_lab.gpu.functions[KBI_F_GATE]; i++) memcpy(&launched.words[i], a[i], 8);
     if (a && f == kbi_lab.gpu.functions[KBI_F_SPIN]) memcpy(&launched.words[0], a[0], 8);
     for (int i = 0; a && i < KBI_EMPTY_KERNELS; i++)
-        if (f == kbi_lab.gpu.empty[i]) launched.first = ((void**)a[0])[0];
+        if (f == kbi_lab.gpu.functions[KBI_F_COUNT + i]) launched.first = ((void**)a[0])[0];
     return launched.error;
 }
 static int take_launch_as(const kbi_cu_config* c, void* f, void** a, void** extra) {
@@ -72,7 +71,7 @@ static void test_launches(void) {
     int moved = 0;
     kbi_lab.gpu.launch = take_launch, kbi_lab.gpu.launch_as = take_launch_as;
     CHECK(kbi_launch_empty(&shape));
-    CHECK(launched.f == kbi_lab.gpu.empty[3]), CHECK(launched.first == NULL);
+    CHECK(launched.f == kbi_lab.gpu.functions[KBI_F_COUNT + 3]), CHECK(launched.first == NULL);
     CHECK_INT(launched.blocks, 7), CHECK_INT(launched.threads, 96), CHECK_INT(launched.shared, 1000);
     shape.writes = 1;
     for (int i = 0; i < 50; i++) {
@@ -361,21 +360,21 @@ static void test_choose(void) {
         uint64_t flags;
         int gated;
     } rows[] = {
-        { 0, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_cold_timer, 0, 1 },
-        { 0, KBI_BY_EVENTS, KBI_HOT, 0, 0, &kbi_hot_timer, 0, 1 },
-        { 0, KBI_BY_EVENTS, KBI_HOT, 1, 0, &kbi_hot_timer, 0, 1 },
-        { 0, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_rotate_timer, 0, 1 },
-        { 0, KBI_BY_EVENTS, KBI_ROTATE, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_NOT_COLD, 1 },
-        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_rotate_timer, 0, 1 },
-        { 0, KBI_BY_EVENTS, KBI_GRAPH, 1, 0, &kbi_graph_timer, 0, 1 },
-        { 0, KBI_BY_EVENTS, KBI_GRAPH, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
+        { 0, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_gpu_timers[0][0], 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_HOT, 0, 0, &kbi_gpu_timers[0][0], 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_HOT, 1, 0, &kbi_gpu_timers[0][0], 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_gpu_timers[0][1], 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_ROTATE, 0, 0, &kbi_gpu_timers[0][0], (uint64_t)1 << KB_FLAG_NOT_COLD, 1 },
+        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_gpu_timers[0][1], 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_GRAPH, 1, 0, &kbi_gpu_timers[0][1], 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_GRAPH, 0, 0, &kbi_gpu_timers[0][0], (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
         { 0, KBI_BY_WALL, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
         { KB_EXPECT_SYNC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
         { KB_EXPECT_ALLOC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
-        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_cold_timer, 0, 0 },
-        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_COLD, 0, 1, &kbi_cold_timer, 0, 1 },
-        { 0, KBI_BY_CUPTI, KBI_COLD, 0, 0, &kbi_cold_timer, (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
-        { 0, KBI_BY_BOTH, KBI_HOT, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
+        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_gpu_timers[0][0], 0, 0 },
+        { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_COLD, 0, 1, &kbi_gpu_timers[0][0], 0, 1 },
+        { 0, KBI_BY_CUPTI, KBI_COLD, 0, 0, &kbi_gpu_timers[0][0], (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
+        { 0, KBI_BY_BOTH, KBI_HOT, 0, 0, &kbi_gpu_timers[0][0], (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
     };
     kbi_graph g;
     memset(&g, 0, sizeof g);
@@ -394,10 +393,10 @@ static void test_choose(void) {
         int timing, mode, graph;
         const kbi_timer* timer;
         int open;
-    } traced[] = { { KBI_BY_CUPTI, KBI_COLD, 0, &kbi_cupti_timer, 1 },
-                   { KBI_BY_CUPTI, KBI_ROTATE, 1, &kbi_cupti_graph_timer, 1 },
-                   { KBI_BY_BOTH, KBI_COLD, 0, &kbi_both_timers[0], 0 },
-                   { KBI_BY_BOTH, KBI_HOT, 0, &kbi_both_timers[1], 0 } };
+    } traced[] = { { KBI_BY_CUPTI, KBI_COLD, 0, &kbi_gpu_timers[1][0], 1 },
+                   { KBI_BY_CUPTI, KBI_ROTATE, 1, &kbi_gpu_timers[1][1], 1 },
+                   { KBI_BY_BOTH, KBI_COLD, 0, &kbi_gpu_timers[0][0], 0 },
+                   { KBI_BY_BOTH, KBI_HOT, 0, &kbi_gpu_timers[0][0], 0 } };
     for (int i = 0; i < 4; i++) {
         kbi_run* run = new_run();
         recipe.timing = (kbi_timing)traced[i].timing, recipe.mode = (kbi_mode)traced[i].mode;
@@ -553,9 +552,9 @@ static void test_seen(void) {
     all[2].way = all[12].way = cudaMemcpyDeviceToDevice;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) kbi_see_node(&seen, as_node(&all[i]));
     CHECK_INT(seen.kernels, 2), CHECK_INT(seen.copies, 3), CHECK_INT(seen.within, 2), CHECK_INT(seen.host, 3);
-    CHECK_INT(seen.allocations, 1), CHECK_INT(seen.sets, 2), CHECK_INT(seen.others, 0), CHECK(seen.has_kernel);
-    CHECK(seen.node == as_node(&all[0]) && seen.first.func == &f); // the first is the one that is told of
-    CHECK_INT(seen.first.gridDim.x, 7), CHECK_INT(seen.first.blockDim.x, 96);
+    CHECK_INT(seen.allocations, 1), CHECK_INT(seen.sets, 2), CHECK_INT(seen.others, 0);
+    CHECK(seen.node == as_node(&all[0]) && seen.first.function == &f); // the first is the one that is told of
+    CHECK_INT(seen.first.grid[0], 7), CHECK_INT(seen.first.block[0], 96);
 
     static const struct {
         size_t kernels, copies, within, host, allocations, others;
@@ -834,7 +833,7 @@ static void test_shape(void) {
         like.shared = rows[i].shared, like.cluster = rows[i].cluster;
         operation o = node(KERNEL, &like);
         kbi_see_node(&seen, as_node(&o));
-        kbi_kernel_facts(&run->m, &seen.first, seen.function);
+        kbi_kernel_facts(&run->m, &seen.first);
         CHECK_INT(run->m.shared_bytes, 4096 + rows[i].shared), CHECK_INT(run->m.grid[0], rows[i].blocks);
         int which = kbi_empty_like(&seen, &run->m, &machine);
         kbi_shape s = cal->empties[which].shape;
@@ -844,7 +843,7 @@ static void test_shape(void) {
                    s.blocks, s.threads, s.shared, s.cluster, s.writes);
         snprintf(machine.tool, sizeof machine.tool, "a tool");
         CHECK_INT(kbi_empty_like(&seen, &run->m, &machine), 0);
-        machine.tool[0] = 0, seen.has_kernel = false;
+        machine.tool[0] = 0, seen.first.function = NULL;
         CHECK_INT(kbi_empty_like(&seen, &run->m, &machine), 0);
     }
     like.dry = true, like.bytes = 24; // no argument of it points to memory
@@ -853,21 +852,17 @@ static void test_shape(void) {
     memset(&seen, 0, sizeof seen);
     kbi_see_node(&seen, as_node(&o));
     kbi_run* run = new_run();
-    kbi_kernel_facts(&run->m, &seen.first, seen.function);
+    kbi_kernel_facts(&run->m, &seen.first);
     int which = kbi_empty_like(&seen, &run->m, &machine);
     CHECK_INT(cal->empties[which].shape.writes, 0);
     // what is known of it
-    struct cudaKernelNodeParams k;
     kbi_measured m;
+    kbi_cu_kernel k;
     memset(&k, 0, sizeof k), kbi_measured_clear(&m);
-    k.sharedMemBytes = 100, m.block[0] = 32, m.block[1] = 4, m.block[2] = 2;
-    kbi_facts_of(&m, &k, 41, 8, 1000, 3, "name");
-    CHECK_INT(m.registers, 41), CHECK_INT(m.local_bytes, 8), CHECK_INT(m.shared_bytes, 1100);
-    CHECK_REAL(m.occupancy, 37.5, 0), CHECK_STR(m.kernel, "name");
-    kbi_facts_of(&m, &k, 41, 8, 1000, -1, NULL); // what is not known stays
-    CHECK_REAL(m.occupancy, 37.5, 0), CHECK_STR(m.kernel, "name");
-    kbi_facts_of(&m, &k, 41, 8, 1000, 0, NULL);
-    CHECK_REAL(m.occupancy, 0, 0);
+    k.function = &like, k.shared = 100, k.block[0] = 32, k.block[1] = 4, k.block[2] = 2, k.grid[0] = 3;
+    kbi_kernel_facts(&m, &k);
+    CHECK_INT(m.registers, 42), CHECK_INT(m.local_bytes, 24), CHECK_INT(m.shared_bytes, 4196);
+    CHECK_REAL(m.occupancy, 12.5, 0), CHECK_STR(m.kernel, "like"), CHECK_INT(m.grid[0], 3), CHECK_INT(m.block[1], 4);
 }
 
 // --- CUPTI's records ---
@@ -1305,14 +1300,14 @@ static void test_metrics(void) {
     char many[512] = "";
     for (int i = 0; i < 80; i++) strcat(many, "a__b,");
     CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);
-    static const char* const why[] = { "architecture", "SLI", "virtual GPU", "confidential", "(CMP)", "WSL" };
+    static const char* const why[] = { "architecture", "SLI", "virtual GPU", "confidential", "CMP", "WSL" };
     r->calls[KBI_RANGE_SUPPORTED] = supported;
     for (int i = -2; i < 6; i++) { // it can be; it cannot, and nobody says why; each reason
         new_run(), r->failed = false;
         says[1] = i == -2 ? 3 : 1;
         for (int k = 2; k < 8; k++) says[k] = k - 2 == i ? 1 : 3;
         CHECK_INT(kbi_range_supported(4), i == -2);
-        CHECK_HAS(kbi_lab.insight.message, i == -2 ? "" : i < 0 ? "a part of one, MIG" : why[i]);
+        CHECK_HAS(kbi_lab.insight.message, i == -2 ? "" : i < 0 ? "a part of one (MIG)" : why[i]);
     }
     uint64_t w[16] = { 0 };
     for (int i = 0; i < 2; i++) { // an error is said once

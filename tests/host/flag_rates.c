@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The flags of a time, by simulation with fixed seeds: in a sweep where nothing is wrong each stands beside at most 5 %
-// of the cases, and each rises where what it warns of was planted. What is usual is drawn from distributions as GPUs
-// and CPUs show them, among these the quantiles of every case of the evidence on an H200; what was not quiet there (a
-// warm-up that ran out, a clock that moved) is put on top.
+// Rates of the flags of a time, by simulation with fixed seeds: without disturbances, each flag occurs in at most 5 %
+// of the cases, and each becomes frequent if its cause is planted. Usual times are drawn from distributions of GPUs
+// and CPUs, among them the quantiles of every case of the evidence on an H200. Unusual effects of that data (a
+// warm-up that ran out, a varying clock) are added separately.
 //
 //     flag_rates        asserts the bars
 //     flag_rates -v     and prints each flag's share by kind of case

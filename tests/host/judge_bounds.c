@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The judge by known answers, at and beside each of its bounds: flags, rates, roofs, what counters say, processes of a
-// case, rivals of a group. (judge_programs.c has whole programs, flag_rates.c how often a flag stands beside what is usual.)
+// Judging with known answers, at and next to each threshold: flags, rates, peaks, counters, several processes of a
+// case, implementations of a group. judge_programs.c has whole programs, flag_rates.c the rates of flags.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -632,7 +632,7 @@ static void test_processes(void) {
     kbi_judge_blame(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
 }
 
-// --- rivals ---
+// --- implementations ---
 
 enum { RIVALS = 4, ROUNDS = 8, PROCESSES = 3 };
 static struct {
@@ -642,7 +642,7 @@ static struct {
     kbi_rivals c;
 } contest;
 
-// Rivals that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
+// Implementations that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
     kbi_rivals_open(&contest.c, contest.of, n, processes);
@@ -742,7 +742,7 @@ static void test_rivals(void) {
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // equals, and one that few rounds have; fewer than six are no contest
+    // equals, and one that few rounds have; fewer than six rounds are not compared
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The judge on scripted samples: every planted behaviour gets its flag and no other, every implausible number
-// is withheld, speedups and ratings follow from the times. Started without arguments this is the test; it
-// starts itself with arguments as a program of benchmarks whose times come from a script.
+// Judging of scripted samples: every planted behaviour gets its flag and no other, every implausible time is
+// withheld, and speedups and ratings follow from the times. Without arguments this is the test; it runs itself with
+// arguments as a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -131,7 +131,7 @@ KBENCH(zeroed_counter) { // the data is the program's own
     kb_check_that(kb, true, 0, 0, "fine");
 }
 
-#define MANY 70 // more rivals than are measured at once
+#define MANY 70 // more implementations than are measured at once
 static void many_body(kb_state* kb) {
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_check_that(kb, true, 0, 0, "fine");
@@ -316,7 +316,7 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// where rivals did not share a stage, up to 3 % may be where data lies: no verdict, and a word where there had been one
+// without shared buffers, differences of up to 3 % may come from the placement: no verdict, but a flag if there was one
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
 #ifndef TEST_SANITIZE // which looks between allocations: no stage
@@ -386,7 +386,7 @@ static void test_contest(void) {
         CHECK_STR(get(i, "planned"), "7");
     }
     CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
-    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // one time alone is no contest
+    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // a single time is not compared
     CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
@@ -429,7 +429,7 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // the same beside the baseline's own rival, which is the 65th
+    // the same with the baseline's control, which is the 65th
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
@@ -486,56 +486,49 @@ static void test_table(void) {
 
 // Launches that are not alike, by their times alone.
 static void test_alike(void) {
-    static kbi_run run; // without a clock that is known
+    static kbi_run run;
     static double s[60];
-    double first;
     run.m.samples = s, run.sampling.timer = &script_timer;
-    run.m.n = 60, run.m.bias_ns = run.m.sm_clock = run.alike.clock = NAN;
-    for (int i = 0; i < 60; i++) s[i] = 1000 - 10 * (i / 6) + i % 6; // ten blocks, each below the one before
-    CHECK_REAL(kbi_alike_late(&run, 2, &first), 912.5 - 2, 1e-12), CHECK_REAL(first, 1002.5 - 2, 1e-12);
-    CHECK_REAL(kbi_alike_late(&run, 2000, &first), 0, 0); // never below 0
-    for (int i = 30; i < 36; i++) s[i] += 10;             // one that stands as high as the one before
-    CHECK_REAL(kbi_alike_late(&run, 2, &first), 955 - 2, 1e-2), CHECK_REAL(first, 0, 0);
-    for (int i = 0; i < 60; i++) s[i] = 1000 - 30 * (i / 6) + (i / 6 % 2 ? 40 : 0); // below the last but one only
-    kbi_alike_late(&run, 2, &first), CHECK_REAL(first, 0, 0);
-    for (int i = 0; i < 60; i++) s[i] = 1000 - 10 * i;
-    run.m.n = 29, kbi_alike_late(&run, 2, &first), CHECK_REAL(first, 0, 0); // too few
-    run.m.n = 30, kbi_alike_late(&run, 2, &first), CHECK_REAL(first, 990 - 2, 1e-12);
-    // the warm-up's second to fourth launch, as long as they would be at the clock of the samples
-    static const double early[KBI_EARLY] = { 1, 700, 600, 800 };
-    memcpy(run.alike.early, early, sizeof early);
-    run.alike.n = KBI_EARLY - 1, CHECK_REAL(kbi_alike_early(&run, 100), 0, 0);
-    run.alike.n = KBI_EARLY, CHECK_REAL(kbi_alike_early(&run, 100), 500, 1e-12);
-    for (int i = 1; i < KBI_EARLY; i++) { // whichever of them is the shortest
-        run.alike.early[i] = 300, CHECK_REAL(kbi_alike_early(&run, 100), 200, 1e-12);
-        run.alike.early[i] = early[i];
+    // the warm-up's second to fourth launch: more than twice as long as the samples, and by a microsecond; at the clock
+    // of the samples, less the bias
+    static const struct {
+        double first, early, late, bias, clock, clock_then;
+        int n, shrinks;
+    } rows[] = { { 9000, 9000, 4000, 0, NAN, NAN, 4, 0 },    { 9000, 9100, 4000, 0, NAN, NAN, 4, 1 },
+                 { 9000, 9100, 4000, 0, NAN, NAN, 3, 0 },    { 99000, 9000, 4000, 0, NAN, NAN, 4, 0 },
+                 { 9000, 9000, 4000, 100, NAN, NAN, 4, 1 },  { 9000, 9100, 4000, 0, 1000, 2000, 4, 0 },
+                 { 9000, 17900, 4000, 0, 1000, 2000, 4, 0 }, { 9000, 18300, 4000, 0, 1000, 2000, 4, 1 },
+                 { 9000, 9100, 4000, 0, 2000, 1000, 4, 1 },  { 9000, 1200, 1000, 1100, NAN, NAN, 4, 0 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        for (int k = 0; k < 60; k++) s[k] = rows[i].late + k % 2 * 0.001;
+        for (int k = 0; k < KBI_EARLY; k++) run.alike.early[k] = k ? rows[i].early + 500 * (k != 2) : rows[i].first;
+        run.m.n = 60, run.m.bias_ns = rows[i].bias, run.m.sm_clock = rows[i].clock_then;
+        run.alike.clock = rows[i].clock, run.alike.n = rows[i].n, run.alike.differ[0] = 0;
+        kbi_look_for_shrinking(&run);
+        CHECK_THAT((run.alike.differ[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.alike.differ);
     }
-    run.alike.clock = 1500, run.m.sm_clock = 2000, CHECK_REAL(kbi_alike_early(&run, 100), 375, 1e-12);
-    run.alike.clock = 2000, run.m.sm_clock = 1500, CHECK_REAL(kbi_alike_early(&run, 100), 500, 1e-12);
-    // what is said of them: half as long as the first ones, and by a microsecond
-    run.alike.clock = run.m.sm_clock = NAN, run.m.n = 20;
-    for (int i = 0; i < 20; i++) s[i] = 4000;
-    for (int i = 0; i < KBI_EARLY; i++) run.alike.early[i] = 9000;
-    kbi_look_for_shrinking(&run), CHECK_STR(run.alike.differ, "");
-    for (int i = 0; i < KBI_EARLY; i++) run.alike.early[i] = 9100;
-    kbi_look_for_shrinking(&run);
-    CHECK_STR(run.alike.differ, "the first launches of the warm-up took 9.100 us, later ones 4.000 us");
-    run.m.n = 60;
-    for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6);
-    kbi_look_for_shrinking(&run);
-    CHECK_STR(run.alike.differ,
-              "a launch took 9.000 us in the first samples, ever less, and 3.600 us in the last ones");
-    // turns
+    // ten blocks of samples, each below the one before, or with a stop
+    for (int stop = 0; stop < 2; stop++) {
+        for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
+        run.m.bias_ns = 0, run.alike.n = 0, run.alike.differ[0] = 0;
+        kbi_look_for_shrinking(&run);
+        CHECK_INT(strstr(run.alike.differ, "9.000 us in the first samples") != NULL, !stop);
+    }
+    run.alike.differ[0] = 0;
+    // turns: 1.5 times as long, and by 500 ns, less the bias
     double ns[KBI_TURNS];
-    for (int p = 1; p <= 5; p++) {
-        for (int i = 0; i < KBI_TURNS; i++) ns[i] = i % p == p - 1 ? 1000 : 1700;
-        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.5, 500), p > 1 && p < 5 ? p : 0);
-        for (int i = 0; i < KBI_TURNS; i++) ns[i] = i % p == 0 ? 1700 : 1000;
-        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.5, 500), p > 1 && p < 5 ? p : 0);
-        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.75, 500), 0);
-        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 0, 1.5, 700), 0);
-        CHECK_INT(kbi_alike_turns(ns, KBI_TURNS, 200, 1.85, 500), p > 1 && p < 5 ? p : 0); // 1500 and 800
-    }
+    for (int p = 1; p <= 5; p++)
+        for (int kind = 0; kind < 5; kind++) {
+            for (int i = 0; i < KBI_TURNS; i++) {
+                bool odd = i % p == (kind == 1 ? 0 : p - 1);
+                ns[i] = kind == 1 ? (odd ? 1700 : 1000) : (odd ? 1000 : kind == 2 ? 1490 : kind == 3 ? 1400 : 1700);
+            }
+            run.m.bias_ns = kind == 3 || kind == 4 ? 200 : 0;
+            run.alike.differ[0] = 0, kbi_look_for_turns(&run, ns);
+            bool is = p > 1 && p < 5 && kind != 2 && kind != 3;
+            CHECK_THAT((run.alike.differ[0] != 0) == is, "every %d, kind %d: %s", p, kind, run.alike.differ);
+            if (is) CHECK_HAS(run.alike.differ, p == 2 ? "in 2" : p == 3 ? "in 3" : "in 4");
+        }
 }
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What is read of a machine beside its names, from files laid out as Linux lays them out; and what of two records' keeps
-// their times from being compared.
+// The description of a machine, read from files in Linux's formats, and which differences between two records prevent
+// a comparison of times.
 #include "test.h"
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the stages hand to each other, number for number: what a record takes from what was measured, what the judge makes
-// of samples whose median is known by hand, when a run has warmed up and when it has enough, where data goes on a stage.
+// Values passed between the stages: what a record takes from the measurement, the judgement of samples with a known
+// median, the end of warm-up and of sampling, and the placement of data in shared buffers.
 // a program of its own: it replaces the clock.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>
 #include <time.h>
 
-// The host's clock as a test has it: a sample, or what follows it, lasts as long as it says.
+// The host's clock as a test has it.
 static struct {
     bool on;
-    int readings;                    // since a sample began
-    double now, sample, first, loop; // ns; first: of eight parts, the first loop
+    double now; // ns
 } played;
 int played_gettime(int clock, struct timespec* out);
 int played_gettime(int clock, struct timespec* out) {
     if (!played.on || clock != CLOCK_MONOTONIC) return clock_gettime(clock, out);
-    if (played.readings % 2)
-        played.now += played.readings == 1 ? played.sample : played.readings < 18 ? played.first : played.loop;
-    played.readings++;
     out->tv_sec = (time_t)(played.now / 1e9), out->tv_nsec = (long)(played.now - 1e9 * (double)out->tv_sec);
     return 0;
 }
@@ -290,27 +286,27 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
-// how wide a contest's intervals are: 95 % for all rivals at once, so each one's is wider the more there are
+// width of a comparison's intervals: 95 % for all implementations together, so each is wider the more there are
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };
     kbi_arm* all = (kbi_arm*)calloc(RIVALS + 1, sizeof(kbi_arm));
-    kbi_arm* arms[RIVALS + 1];
     kbi_contest c;
     memset(&c, 0, sizeof c);
-    c.arms = arms, c.rounds = ROUNDS;
+    c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
-        arms[i] = &all[i];
+        c.arms[i] = &all[i];
         for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS); // all alike
     }
     double log_ratio[ROUNDS], median, lo, hi;
     for (int r = 0; r < ROUNDS; r++) log_ratio[r] = log(all[0].ns[r] / all[1].ns[r]);
     for (c.n = 2; c.n <= RIVALS + 1; c.n++) {
+        c.slots = c.n;
         CHECK(kbi_paired(log_ratio, ROUNDS, 0.05 / (c.n - 1), &median, &lo, &hi));
         CHECK_REAL(kbi_contest_width(&c), (hi - lo) / 2, 1e-12);
     }
-    c.n = RIVALS + 1;
+    c.n = c.slots = RIVALS + 1;
     double apart = kbi_contest_width(&c);
-    c.n = 2;
+    c.n = c.slots = 2;
     CHECK(kbi_contest_width(&c) < 0.95 * apart);
     all[1].over = true; // by itself there is nothing left to be resolved
     CHECK_REAL(kbi_contest_width(&c), 0, 0);
@@ -336,38 +332,6 @@ static void test_clock(void) {
     for (int i = 0; i < 5; i++) kbi_note_clock(run, mhz[i]);
     CHECK_REAL(run->m.clock_low, 1400, 0), CHECK_REAL(run->m.clock_high, 1700, 0),
         CHECK_REAL(run->m.sm_clock, 1600, 0);
-}
-
-// the first runs of a slot that belong to the one before
-static void test_settling(void) {
-    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
-    bool ends;
-    for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
-        for (int t = 0; t < KBI_TRIALS; t++)
-            for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), slow);
-        CHECK_INT(ends, slow < KBI_TRIAL_RUNS / 2);
-    }
-    for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), 0), CHECK(ends);
-    for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), 0), CHECK(ends);
-    for (int decay = 4; decay <= 8;
-         decay += 4) { // by and by: a longer trial tells where it ends, or that it does not
-        for (int t = 0; t < KBI_TRIALS; t++)
-            for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), KBI_TRIAL_RUNS / 2);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG, &ends), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
-        CHECK_INT(ends, decay == 4);
-    }
-    for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_LONG; i++)
-            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG, &ends), KBI_TRIAL_LONG / 2), CHECK(ends);
 }
 
 // --- memory ---
@@ -410,7 +374,7 @@ static void test_no_room(void) {
         for (int i = 0; i < PLAYERS; i++) kbi_stage_place(&scarce, all[i] = &m[i], KB_DEVICE, 100);
         bool good = kbi_stage_open(&s, &scarce, all, PLAYERS);
         CHECK_INT(good, room == PLAYERS + 1);
-        for (int i = 0; i < PLAYERS; i++) CHECK((m[i].stage != NULL) == good && (m[i].wings != NULL) == good);
+        for (int i = 0; i < PLAYERS; i++) CHECK((m[i].stage != NULL) == good && (m[i].saved != NULL) == good);
         CHECK_INT(lent, good ? PLAYERS + 1 : 0);
         if (good) kbi_stage_close(&s, all, PLAYERS);
         CHECK_INT(lent, 0);
@@ -453,7 +417,7 @@ static void test_stage(void) {
     CHECK(!kbi_stage_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.strayed); // more than the first time
     CHECK(!kbi_stage_place(&kbi_cpu, &m, KB_DEVICE, 1));                // and it stays beside
     kbi_stage_close(&s, both, 2);
-    CHECK(!m.stage && !m.wings && !other.stage && !other.wings);
+    CHECK(!m.stage && !m.saved && !other.stage && !other.saved);
 }
 
 static void test_guards(void) {
@@ -490,7 +454,7 @@ static void test_guards(void) {
         kbi_run* run = new_run();
         char* p = (char*)kbi_memory_alloc(&kbi_cpu, &run->memory, KB_HOST, (size_t)rows[i].n);
         p[rows[i].at] = 1;
-        kbi_check_guards(run, NULL);
+        kbi_check_guards(run);
         CHECK_STR(run->m.message, rows[i].says), CHECK_INT(run->m.flags, (uint64_t)1 << KB_FLAG_OVERRUN);
         kbi_memory_free(&kbi_cpu, &run->memory, false);
     }
@@ -521,7 +485,7 @@ static void test_received(void) {
     got.m.n = -1, CHECK(!kbi_measured_receive(&got.m, sizeof got));
 }
 
-// --- contests: order, room, the arrays of rounds ---
+// --- comparisons: order, room, the arrays of rounds ---
 
 // Over a cycle everybody stands at every place equally often, and behind everybody else.
 static void test_order(void) {
@@ -557,7 +521,7 @@ static kbi_contest new_contest(int n) {
     kbi_contest c;
     memset(&c, 0, sizeof c), memset(arms_of, 0, sizeof arms_of);
     kbi_recipe_default(&recipe), kbi_machine_clear(&machine_here, "script");
-    c.arms = arm_list, c.n = n, c.recipe = &recipe;
+    memcpy(c.arms, arm_list, sizeof arm_list), c.n = c.slots = n, c.recipe = &recipe;
     for (int i = 0; i < 4; i++) {
         kbi_run* run = &arms_of[i].run;
         kbi_measured_clear(&run->m);
@@ -601,29 +565,10 @@ static void test_contest_enough(void) {
     CHECK(!kbi_contest_enough(&c, 0));
     arms_of[1].over = true;
     CHECK(kbi_contest_enough(&c, 0));
-    c.equal = &arms_of[2];
-    CHECK_INT(kbi_contest_slots(&c), 3), CHECK(kbi_contest_arm(&c, 2) == &arms_of[2]);
-    CHECK(kbi_contest_arm(&c, 1) == &arms_of[1]);
 }
 
-// What a contest needs of memory.
+// What an implementation takes of the shared buffers; and the copies that together exceed L2 twice.
 static void test_room(void) {
-    kbi_contest c = new_contest(2);
-    (void)c;
-    for (int i = 0; i < 2; i++) {
-        kbi_run* run = &arms_of[i].run;
-        run->memory.most = i ? 700 : 5000, run->m.memory = i ? 600 : 4000, run->m.host_memory = 30 + i;
-        run->memory.read_bytes = 7 + i;
-    }
-    kbi_room r = kbi_room_of(arm_list, 2, false);
-    CHECK_INT(r.device, 4600 + 15), CHECK_INT(r.host, 61), CHECK_INT(r.largest, 5000);
-    r = kbi_room_of(arm_list, 2, true); // the baseline once more
-    CHECK_INT(r.device, 8600 + 22), CHECK_INT(r.host, 91), CHECK_INT(r.largest, 5000);
-    arms_of[1].run.memory.copies = 3; // 512 is the boundary: strides of 5120
-    r = kbi_room_of(arm_list, 2, false);
-    CHECK_INT(r.largest, 2 * 5120 + 700), CHECK_INT(r.device, 4000 + 2 * 5120 + 700 + 15), CHECK_INT(r.host, 30 + 93);
-    arms_of[1].run.m.memory = 9000;
-    CHECK_INT(kbi_room_of(arm_list, 2, false).device, 4000 + 27000 + 15);
     kbi_memory m;
     memset(&m, 0, sizeof m);
     CHECK_INT(kbi_stage_span(&m, 512), 0);
@@ -633,58 +578,17 @@ static void test_room(void) {
     CHECK_INT(kbi_stage_span(&m, 512), 100);
     m.copies = 4;
     CHECK_INT(kbi_stage_span(&m, 512), 3 * 512 + 100);
-    // a stage, unless it is none, too large, or a tool wants blocks
     kbi_run* run = new_run();
-    kbi_backend gpu = kbi_cpu;
-    gpu.gpu = true, run->backend = &kbi_cpu;
-    const bool stages = KBI_STAGES;
-    CHECK(!kbi_stage_wanted(run, 0)), CHECK(kbi_stage_wanted(run, 1) == stages);
-    CHECK(kbi_stage_wanted(run, 64 << 20) == stages), CHECK(!kbi_stage_wanted(run, (64 << 20) + 1));
-    run->backend = &gpu;
-    CHECK(kbi_stage_wanted(run, (int64_t)4 << 30) == stages), CHECK(!kbi_stage_wanted(run, ((int64_t)4 << 30) + 1));
-    machine_here.tool[0] = 'x';
-    CHECK(!kbi_stage_wanted(run, 100));
-    // --rotate: copies that together exceed L2 twice
-    machine_here.l2 = 1000, machine_here.tool[0] = 0;
+    machine_here.l2 = 1000;
     static const int64_t bytes[] = { 0, 1, 500, 2000, 2001, -1 }, copies[] = { 0, 2002, 6, 3, 2, 0 };
     for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_of(run, bytes[i]), copies[i]);
-    static const struct {
-        int64_t bytes;
-        int mode, repeats, audit, want;
-    } rows[] = { { 500, KBI_ROTATE, 1, 1, 6 }, { 500, KBI_COLD, 1, 1, 1 },   { 500, KBI_ROTATE, 0, 1, 1 },
-                 { 500, KBI_ROTATE, 1, 0, 1 }, { 32, KBI_ROTATE, 1, 1, 64 }, { 31, KBI_ROTATE, 1, 1, 1 },
-                 { 0, KBI_ROTATE, 1, 1, 1 },   { 9999, KBI_ROTATE, 1, 1, 2 } };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        gpu.capture.repeats = rows[i].repeats ? (int64_t(*)(kbi_run*, int))abort : NULL;
-        gpu.capture.begin = (void (*)(kbi_run*))abort;
-        recipe.mode = (kbi_mode)rows[i].mode, recipe.audit = rows[i].audit, run->memory.device_peak = rows[i].bytes;
-        CHECK_INT(kbi_copies_planned(run), rows[i].want);
-    }
-    // a copy's place
-    kbi_arm* a = &arms_of[0];
-    kbi_stage s;
-    kbi_memory copy;
-    memset(&copy, 0, sizeof copy), memset(&s, 0, sizeof s), memset(&a->run.memory, 0, sizeof copy);
-    kbi_copy_place(a, &copy, 1);
-    CHECK(!copy.first && !copy.stage && !a->run.memory.strayed);
-    s.stride = 4096, a->run.memory.stage = &s, a->run.memory.copies = 3, a->run.memory.most = 77;
-    for (int which = 1; which < 3; which++) {
-        kbi_copy_place(a, &copy, which);
-        CHECK(copy.first == &a->run.memory && copy.stage == &s), CHECK_INT(copy.at, which * 4096),
-            CHECK_INT(copy.most, 77);
-        CHECK(!a->run.memory.strayed);
-    }
-    memset(&copy, 0, sizeof copy);
-    kbi_copy_place(a, &copy, 3);
-    CHECK(!copy.stage && a->run.memory.strayed);
 }
 
 static void test_rounds_kept(void) {
     for (int how = 0; how < 5; how++) {
         kbi_contest c = new_contest(how == 1 ? 1 : 2);
-        kbi_stage s;
-        memset(&s, 0, sizeof s);
-        c.rounds = 3, c.equal = how == 2 ? NULL : &arms_of[2], c.stage = how == 3 ? NULL : &s;
+        c.rounds = 3, c.staged = how != 3;
+        if (c.n > 1) c.slots = how == 2 ? 2 : 3;
         for (int i = 0; i < 3; i++)
             for (int r = 0; r < 3; r++) arms_of[i].ns[r] = 100 * i + r;
         for (int i = 0; i < 2; i++) {
@@ -708,8 +612,7 @@ static void test_rounds_kept(void) {
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
     kbi_contest c = new_contest(2); // without a block there, or with one beside, nothing is shared
-    kbi_stage s;
-    c.stage = &s, c.rounds = 1;
+    c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
         kbi_run* run = &arms_of[i].run;
         run->memory.strayed = i, run->memory.most = i;
@@ -762,19 +665,25 @@ static void test_units(void) {
     static kbi_timer timer;
     kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
-    static const struct {
-        int order, settling, open, n, full;
-    } slots[] = { { KBI_SLOT, 0, 0, 8, 1 }, { KBI_SLOT, 0, 0, 9, 1 },  { KBI_SLOT, 0, 0, 7, 0 },
-                  { KBI_SLOT, 1, 0, 8, 0 }, { KBI_SLOT, 0, 1, 8, 0 },  { KBI_BY_ITSELF, 0, 0, 8, 0 },
-                  { KBI_HOLD, 0, 0, 8, 0 }, { KBI_FINISH, 0, 0, 8, 0 } };
+    static const struct { // rests: the slot is full; else it takes a sample, or has enough
+        int order, settling, open, n, rests, enough;
+    } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },      { KBI_SLOT, 0, 0, 7, 0, 0 },
+                  { KBI_SLOT, 1, 0, 8, 0, 0 },      { KBI_SLOT, 0, 1, 8, 0, 0 },      { KBI_BY_ITSELF, 0, 0, 7, 0, 0 },
+                  { KBI_BY_ITSELF, 0, 0, 8, 0, 1 }, { KBI_BY_ITSELF, 0, 1, 8, 0, 0 }, { KBI_FINISH, 0, 0, 7, 0, 1 } };
+    static double ten[10];
+    static kb_entry entry;
+    kbi_case c = case_of(&entry);
+    recipe.samples = 8, run->m.samples = ten, run->of = &c;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
         run->place.order = (kbi_order)slots[i].order, run->place.settling = slots[i].settling;
         run->sampling.open = slots[i].open, run->m.n = slots[i].n, run->place.slot_end = 8;
-        CHECK_INT(kbi_slot_is_full(run), slots[i].full);
-        if (slots[i].order) CHECK_INT(kbi_wants_sample(run), slots[i].order != KBI_FINISH);
+        run->place.resting = false, run->call.phase = KBI_PHASE_SAMPLE;
+        kbi_unit unit = kbi_choose_sample(run);
+        CHECK_INT(run->place.resting, slots[i].rests);
+        CHECK_THAT((unit == KBI_SAMPLE) == (!slots[i].rests && !slots[i].enough), "slot %d", (int)i);
+        CHECK_INT(run->call.phase, slots[i].enough ? KBI_PHASE_TURNS : KBI_PHASE_SAMPLE);
     }
-    run->place.order = KBI_BY_ITSELF, recipe.samples = 8, run->place.settling = 0, run->sampling.open = false;
-    for (run->m.n = 7; run->m.n < 10; run->m.n++) CHECK_INT(kbi_wants_sample(run), run->m.n < 8);
+    run->sampling.open = run->place.resting = false, run->m.n = 0;
     static const struct {
         int begin, host, audit, want;
         unsigned expect;
@@ -794,7 +703,8 @@ static void test_units(void) {
     for (int i = 0; i < 16; i++) { // comparing wants all of these
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
         run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->place.stand_in = !(i >> 3);
-        CHECK_INT(kbi_compares(run), i == 15);
+        run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_PROVE, run->alike.compared = 0;
+        CHECK_INT(kbi_choose_unit(run), i == 15 ? KBI_COMPARED : KBI_NO_UNIT);
     }
     machine_here.simulated = false, run->place.stand_in = false;
     for (int i = 0; i < 8; i++) { // under a tool every kernel is only run
@@ -802,12 +712,10 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    run->work.called = true, run->alike.compared = 0;
-    CHECK(!kbi_left_unrun(run));
-    run->alike.compared = 1;
-    CHECK(kbi_left_unrun(run));
-    run->work.called = false;
-    CHECK(!kbi_left_unrun(run));
+    for (int i = 0; i < 4; i++) { // a function that is called, with memory that was given and not filled
+        run->work.called = i & 1, run->alike.compared = i >> 1, run->call.phase = KBI_PHASE_PROVE;
+        CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_PROVED : KBI_NO_UNIT);
+    }
     run->call.last = KBI_PHASE_INSIDE;
     CHECK_INT(kbi_after_audit(run), KBI_PHASE_INSIDE);
     run->call.last = KBI_PHASE_PROVE;
@@ -826,10 +734,10 @@ static void test_alone(void) {
     kbi_run* run = new_run();
     timer.alone = sample_of_its_own, run->sampling.timer = &timer;
     for (int i = 0; i < 3; i++) {
-        kbi_sample_alone(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
+        kbi_timed_unit(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
         CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
     }
-    kbi_sample_alone(run, KBI_SAMPLE);
+    kbi_timed_unit(run, KBI_SAMPLE);
     CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 200, 0);
     KBENCH_FREE(run->m.samples);
 }
@@ -1014,14 +922,14 @@ static void test_held(void) {
         CHECK(!run->memory.blocks->next->changed);
         out[n - 1] = 2; // the last byte is looked at
         CHECK(kbi_put_back(run)), CHECK(run->memory.blocks->next->changed), CHECK_INT(out[n - 1], 1);
-        CHECK(!kbi_proven(run) && !kbi_stale(run));
+        CHECK(!kbi_last_run(run, false) && !kbi_last_run(run, true));
         run->call.proved = true;
-        CHECK(!kbi_proven(run) && kbi_stale(run)); // as it was, though it had been written
+        CHECK(!kbi_last_run(run, false) && kbi_last_run(run, true)); // as it was, though it had been written
         out[0] = 3;
-        CHECK(kbi_proven(run) && !kbi_stale(run));
+        CHECK(kbi_last_run(run, false) && !kbi_last_run(run, true));
         kbi_put_back(run);
         run->memory.blocks->next->changed = false;
-        CHECK(!kbi_proven(run) && !kbi_stale(run));
+        CHECK(!kbi_last_run(run, false) && !kbi_last_run(run, true));
         // held once more: what still is as it was kept is an output that changes
         memset(out, 5, n);
         kbi_hold(run);
@@ -1091,9 +999,9 @@ static void test_constant(void) {
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
         char* p = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
-        kbi_check_guards(run, NULL), CHECK_INT(run->m.status, KB_OK);
+        kbi_check_guards(run), CHECK_INT(run->m.status, KB_OK);
         p[at[k]] = 1;
-        kbi_check_guards(run, NULL), CHECK_HAS(run->m.message, want[k]);
+        kbi_check_guards(run), CHECK_HAS(run->m.message, want[k]);
         CHECK(run->m.flags == (uint64_t)1 << KB_FLAG_OVERRUN);
         kbi_memory_free(run->backend, &run->memory, false);
     }
@@ -1172,17 +1080,17 @@ static void test_stage_fails(void) {
         CHECK_INT(good, allowed >= 3), CHECK_INT(alive, good ? 3 : 0), CHECK_INT(s.size, 5120 + 5000),
             CHECK_INT(s.stride, 5120);
         for (int i = 0; i < 3; i++)
-            CHECK(m[i].stage == (good ? &s : NULL) && (m[i].wings != NULL) == (good && i < 2));
+            CHECK(m[i].stage == (good ? &s : NULL) && (m[i].saved != NULL) == (good && i < 2));
         if (good) kbi_stage_close(&s, all, 3);
         CHECK_INT(alive, 0);
-        for (int i = 0; i < 3; i++) CHECK(!m[i].stage && !m[i].wings);
+        for (int i = 0; i < 3; i++) CHECK(!m[i].stage && !m[i].saved);
     }
     kbi_memory m, *one[] = { &m };
     kbi_stage s;
     memset(&m, 0, sizeof m), allowed = 1;
     CHECK(!kbi_stage_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // nothing to lie there
     m.most = 8;
-    CHECK(kbi_stage_open(&s, &b, one, 1)), CHECK(!m.wings), CHECK_INT(alive, 1); // alone it needs no wings
+    CHECK(kbi_stage_open(&s, &b, one, 1)), CHECK(!m.saved), CHECK_INT(alive, 1); // alone nothing is saved
     kbi_stage_close(&s, one, 1);
     CHECK_INT(alive, 0);
 }
@@ -1356,7 +1264,7 @@ static void test_inside(void) {
     kbi_insight_clear();
     kbi_process.instruments = registered;
     // nobody is looked into who was not measured
-    CHECK(kbi_inside_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
+    CHECK(kbi_run_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
 }
 
 // --- host work ---
@@ -1552,16 +1460,14 @@ static void test_threw(void) {
     CHECK_STR(run->m.message, "C++ exception that is no std::exception"), CHECK_INT(run->m.status, KB_FAILED);
 }
 
-// The host's clock in nanoseconds, and the smallest step that it was seen to take.
-static void test_steps(void) {
-    played.on = true, played.readings = 0, played.now = 7e15;
+// The host's clock in nanoseconds.
+static void test_now(void) {
+    played.on = true, played.now = 7e15;
     CHECK_INT(kbi_now(), 7000000000000000);
-    played.sample = 90, played.first = 60, played.loop = 80; // two readings in a row are one step, or none
-    double step = kbi_clock_step();
-    played.readings = 0, played.now = 5e9;
+    played.now = 5e9;
     double since = kbi_seconds_since(4750000000);
     played.on = false;
-    CHECK_REAL(step, 80, 1e-12), CHECK_REAL(since, 0.25, 1e-12);
+    CHECK_REAL(since, 0.25, 1e-12);
 }
 
 // What a call leaves behind is none of the next one's: the folder, a timer.
@@ -1587,7 +1493,7 @@ static void test_call_clear(void) {
 int main(void) {
     test_axes();
     test_threw();
-    test_steps();
+    test_now();
     test_call_clear();
     test_record();
     test_remarks();
@@ -1598,7 +1504,6 @@ int main(void) {
     test_contest_width();
     test_windows();
     test_clock();
-    test_settling();
     test_ulp();
     test_stage();
     test_no_room();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the command line and the axes are read with: times, numbers, lists, names.
+// Parsers of the command line and of axes: times, numbers, lists, names.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -202,7 +202,7 @@ static void test_list_rules(void) {
                  { KB_AXIS_INTS, "1:9:+0", "added is above 0" },
                  { KB_AXIS_INTS, "1:9:+-2", "added is above 0" },
                  { KB_AXIS_INTS, "1:9:*1", "a factor is above 1" },
-                 { KB_AXIS_INTS, "0:9:*2", "starts above 0" },
+                 { KB_AXIS_INTS, "0:9:*2", "a start above 0" },
                  { KB_AXIS_REALS, "1:inf", "finite" },
                  { KB_AXIS_INTS, "1,x", "'x' is not a number" },
                  { KB_AXIS_INTS, "1k2", "'1k2' is not a number" },

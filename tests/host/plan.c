@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// From the command line to the plan, by known answers: what options and environment become, where their limits lie,
-// which values axes have, and which cases, in which groups, a whole plan, a shard and a part of it hold.
+// From the command line to the plan, with known answers: the effect and limits of options and environment variables,
+// the values of axes, and the cases and groups of a whole plan, a shard and a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -266,12 +266,11 @@ static void test_recipe(void) {
         }
 }
 
-// Which part of a plan a task of a Slurm array has (id, lowest, highest, step, count), or of a test runner (index, of
-// how many); "": not set.
+// Which part of a plan a task of a Slurm array has (id, lowest, highest, step, count);
+// "": not set.
 static void test_shards_by_environment(void) {
     static const char* const slurm[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
                                          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
-    static const char* const runner[] = { "GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS" };
     static const struct {
         const char* set[5];
         int shard, shards; // 0: refused
@@ -305,26 +304,6 @@ static void test_shards_by_environment(void) {
                        (int)options.shard, (int)options.shards);
     }
     for (int k = 0; k < 5; k++) unsetenv(slurm[k]);
-    static const struct {
-        const char* set[2];
-        int shard, shards; // -1: refused; 0: all of it
-    } runs[] = { { { "0", "3" }, 1, 3 }, { { "2", "3" }, 3, 3 },   { { "3", "3" }, -1, -1 },
-                 { { "", "" }, 0, 0 },   { { "0", "" }, -1, -1 },  { { "", "1" }, -1, -1 },
-                 { { "0", "1" }, 1, 1 }, { { "0", "0" }, -1, -1 }, { { "-1", "2" }, -1, -1 } };
-    for (int i = 0; i < KBI_COUNT(runs); i++) {
-        for (int k = 0; k < 2; k++)
-            if (runs[i].set[k][0])
-                setenv(runner[k], runs[i].set[k], 1);
-            else
-                unsetenv(runner[k]);
-        bool good = parse("");
-        CHECK_THAT(good == (runs[i].shards >= 0), "run %d", i);
-        if (good)
-            CHECK_THAT(options.shard == runs[i].shard && options.shards == runs[i].shards, "run %d: %d/%d", i,
-                       (int)options.shard, (int)options.shards);
-        if (i == 0) CHECK(parse("--shard 2/5") && options.shard == 2 && options.shards == 5); // goes before
-    }
-    for (int k = 0; k < 2; k++) unsetenv(runner[k]);
 }
 
 // --- axes ---
@@ -404,26 +383,6 @@ static void test_axes(void) {
         CHECK_STR(of[n - 1].name, sizes[i].last);
         CHECK_INT(of[n - 1].values[of[n - 1].n - 1].i, sizes[i].value);
     }
-    // which values of -a an entry takes: as low as it declares them, and above 0 where it declares no 0
-    static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
-                                    KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
-                                    KB_SIZE("s", "m=7 k=0:4 n=3"), { NULL, KB_AXIS_END, { 0 }, { 0 }, { 0 } } };
-    kb_entry e;
-    memset(&e, 0, sizeof e);
-    e.operation = "op", e.implementation = "impl", e.axes = axes;
-    static const struct {
-        const char *name, *takes, *refuses;
-    } entries[] = { { "n", "1,100", "1,0" }, { "zero", "0", "5,-1" }, { "below", "-5", NULL },
-                    { "m", "1", "0" },       { "k", "0,9", "-1" },    { "none", "1", "0" } };
-    for (int i = 0; i < KBI_COUNT(entries); i++) {
-        d = kbi_parse_list(&a, entries[i].name, KB_AXIS_INTS, entries[i].takes, strlen(entries[i].takes));
-        CHECK_THAT(kbi_takes_values(&a, &e, &d, ""), "%s=%s", entries[i].name, entries[i].takes);
-        if (!entries[i].refuses) continue;
-        d = kbi_parse_list(&a, entries[i].name, KB_AXIS_INTS, entries[i].refuses, strlen(entries[i].refuses));
-        CHECK_THAT(!kbi_takes_values(&a, &e, &d, ""), "%s=%s", entries[i].name, entries[i].refuses);
-    }
-    d = kbi_parse_list(&a, "p", KB_AXIS_REALS, "-1", 2);
-    CHECK(kbi_takes_values(&a, &e, &d, ""));
     kbi_arena_free(&a);
 }
 
@@ -557,6 +516,28 @@ static void test_plans(void) {
     kbi_plan_free(&plan);
 }
 
+// Which values of -a an entry takes: as low as the axis declares them, and above 0 when it declares no 0.
+static void test_lowest(void) {
+    static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
+                                    KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
+                                    KB_SIZE("s", "m=7 k=0:4 j=3"), END };
+    kb_entry e = { .operation = "op", .implementation = "impl", .body = body, .axes = axes }, *all[] = { &e };
+    kbi_registered registered = { all, 1 };
+    static const struct {
+        const char* line;
+        bool taken;
+    } rows[] = { { "-a n=1,100", true },   { "-a n=1,0", false }, { "-a zero=0", true }, { "-a zero=5,-1", false },
+                 { "-a below=-5", true },  { "-a m=1", true },    { "-a m=0", false },   { "-a k=0,9", true },
+                 { "-a k=-1", false },     { "-a p=-1", true } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_plan plan;
+        CHECK(parse(rows[i].line));
+        bool good = kbi_plan_make(&plan, &options, &registered);
+        CHECK_THAT(good == rows[i].taken, "%s", rows[i].line);
+        if (good) kbi_plan_free(&plan);
+    }
+}
+
 static void check_list(const char* line, const char* want) {
     kbi_plan plan;
     kbi_text t = KBI_BLANK;
@@ -579,26 +560,7 @@ static void test_listed(void) {
     check_list("--op c", NULL);
 }
 
-// --- which groups a shard and a part have ---
-
-static void test_dealing(void) {
-    static const struct {
-        int n, groups, cost[8], to[8];
-    } rows[] = { { 1, 3, { 5, 3, 3 }, { 0, 0, 0 } },
-                 { 2, 4, { 3, 3, 3, 3 }, { 0, 1, 1, 0 } },
-                 { 2, 5, { 9, 3, 3, 3, 3 }, { 0, 1, 1, 1, 0 } },
-                 { 3, 7, { 3, 3, 3, 3, 3, 3, 3 }, { 0, 1, 2, 2, 1, 0, 0 } },
-                 { 3, 5, { 8, 5, 5, 3, 3 }, { 0, 1, 2, 2, 1 } },
-                 { 4, 2, { 3, 3 }, { 0, 1 } } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        kbi_dealt of[8];
-        int to[8];
-        for (int k = 0; k < 8; k++) of[k].cost = rows[i].cost[k], of[k].group = k;
-        kbi_deal(of, rows[i].groups, rows[i].n, to);
-        for (int k = 0; k < rows[i].groups; k++)
-            CHECK_THAT(to[k] == rows[i].to[k], "row %d, group %d goes to %d", i, k, to[k]);
-    }
-}
+// --- how long a group takes ---
 
 static void test_seconds(void) {
     static const struct {
@@ -681,8 +643,6 @@ static void test_registry(void) {
 }
 
 int main(void) {
-    static const char* const variables[] = { "GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS" };
-    for (int i = 0; i < 2; i++) unsetenv(variables[i]);
     if (!freopen("/dev/null", "w", stderr)) return SKIP("nowhere to put what is refused"), test_end();
     test_limits();
     test_apart();
@@ -694,8 +654,8 @@ int main(void) {
     test_patterns();
     test_plans();
     test_listed();
+    test_lowest();
     test_cpus();
-    test_dealing();
     test_seconds();
     test_declared();
     test_registry();

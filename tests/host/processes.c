@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// --procs: times that differ by process are planted, and the record says what follows from them: mean, interval, middle
-// process, flags, contests; faults of one process, and which processes there are. Started without arguments this is the
-// test; it starts itself with arguments as a program of benchmarks whose times come from a script.
+// --procs with planted differences between processes: the record's mean, interval, median process, flags and
+// comparisons; failures of one process, and which processes exist. Without arguments this is the test; it runs itself
+// with arguments as a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -248,7 +248,7 @@ static void test_faults(void) {
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
     CHECK_HAS(said, "7 cases: 2 ok, 3 failed, 2 skipped");
-    // in a contest: the rival stands, and is compared with nobody
+    // in a comparison: the other implementation keeps its time, and is not compared
     run("", "--op rivals --iters 30 --procs 4");
     int good = record("rivals/impl=good"), dies = record("rivals/impl=dies");
     CHECK_STR(get(good, "status"), "\"ok\"");
@@ -259,7 +259,7 @@ static void test_faults(void) {
     CHECK_HAS(get(dies, "message"), "process 3 of 4: signal 6");
 }
 
-// A contest of several processes is judged by their log ratios: t intervals, an arm for each of the rivals.
+// A comparison of several processes is judged by their log ratios, with a t interval for each implementation.
 static void test_contest(void) {
     double sd, mean = mean_of(ratios, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_INT(run("", "--op contest --rounds 16 --procs 5"), 0);
@@ -337,7 +337,7 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
-// Of one process: host code lies elsewhere than its rival's, which may make 1 %; what is surely more than that is told.
+// One process: the code of two implementations has different addresses, which can cost 1 %; clearly more is reported.
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the kernel says of the processor, read from folders that are laid out as its own, and what is said where it says
-// nothing.
+// The kernel's information about the processor, read from folders with the same layout, and the messages if it is
+// missing.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

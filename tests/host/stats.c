@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Statistics: known answers from NumPy and SciPy (stats_expected.h), planted behaviours, Monte-Carlo.
+// Statistics: known answers of NumPy and SciPy (stats_expected.h), planted behaviours, Monte Carlo simulation.
 // a program of its own: it counts what kbench allocates.
 #include "test.h"
 #include <stdint.h>

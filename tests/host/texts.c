@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What is read by people, and what it is made with: texts that grow, numbers with their units, what a column shows, the
-// progress line, kb_print; names that are nearly right.
+// Texts for readers: growing buffers, numbers with units, columns, the progress line, kb_print, and suggestions for
+// misspelt names.
 #include "test.h"
 #include "guarded.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""A task for the judge over numpy's arrays, and one that cannot tell right from wrong."""
+"""Tasks for the judge with numpy arrays: a valid one, and one that accepts wrong results."""
 
 import numpy
 

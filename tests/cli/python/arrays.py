@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""numpy: ways to fool a judge (the words that have to be said), and honest functions (no words)."""
+"""Candidates with numpy arrays: tricks, each with the flags of which one must be raised, and honest functions without
+flags."""
 
 import numpy
 from array_task import reference

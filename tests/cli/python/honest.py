@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Right functions that do what honest ones do: each has to pass the judge."""
+"""Correct functions with unusual but honest behaviour. The judge must accept each."""
 
 import threading
 

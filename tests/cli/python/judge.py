@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Planted tricks and honest functions for the judge. Arguments: which of "tricks",
-"honest", "others", "stage", "lists", "arrays", "tensors"; prints FAIL lines and, last, how many passed and failed."""
+"""Runs the judge on tricks and honest functions. Arguments: one or more of "tricks", "honest", "others", "stage",
+"lists", "arrays", "tensors". Prints FAIL lines and, last, the numbers of passed and failed checks."""
 
 import collections
 import math

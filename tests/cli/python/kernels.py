@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels without a GPU: kernels.py SCRATCH OPERATIONS, the latter what examples/suite.cu --list-ops
-prints: the table, the oracles against known answers, checks of results, errors, and the tables of a suite. With
-NVCC one group is built for a GPU that is not there."""
+"""kbench.kernels without a GPU: the table, oracles against known results, checks, errors, and the tables of a suite.
+kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With NVCC, one group of
+kernels is compiled."""
 
 import contextlib
 import copy
@@ -412,11 +412,11 @@ def tables():
             check(f"the table of {part[1:]}", more.stdout.decode() == f.read())
     mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best but Triton \(38 rows\), "
     check("of compiled: the mean", re.search(mean, more.stdout.decode()), more.stdout)
-    with open("README.md") as f:
-        readme = f.read()
+    with open(os.path.join("examples", "README.md")) as f:
+        document = f.read()
     done = subprocess.run(run + [evidence + ".json", "--summary"], stdout=subprocess.PIPE)
     table, _, below = done.stdout.decode().partition("\n\n")
-    check("README's table", table in readme, table)
+    check("the table of examples/README.md", table in document, table)
     mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), "
     mean += r"[\d.]+ x the best but Triton \(84 rows\), "
     mean += r"[\d.]+ x PyTorch \(\d+ rows\), "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tasks for the judge: y = a x + the sum of x, over lists; and others, among them a product of matrices."""
+"""Tasks for the judge with lists: y = a x + sum(x), a matrix product, and others."""
 
 
 def reference(x, a):

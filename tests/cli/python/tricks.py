@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Ways to fool a judge, one a function; the word that has to be said stands above each."""
+"""Ways to deceive a judge, one per function. The decorator names the flags of which one must be raised."""
 
 import array
 import math

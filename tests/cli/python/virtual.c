@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kbench's library on the virtual GPU, and a kernel of known duration: for kbench.py, which loads both.
+// The library of kbench on the virtual GPU, and a kernel of known duration, for virtual.py.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py on the virtual GPU (virtual.c; KBENCH_LIB): its times are right by CUPTI, as a C program's are, and without
-they say by their +- that they are not known so well. Ends with "N passed, N failed"."""
+"""kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, its times are as correct as those of a C
+program; without, their intervals are wider. Ends with "N passed, N failed"."""
 
 import contextlib
 import ctypes

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: what is compiled for compute capability 7.5 alone, of which the driver makes code for this GPU, is right: f16
-# on tensor cores by the instruction that there was then. What needs later instructions is not launched.
+# On a GPU: code compiled only for compute capability 7.5, which the driver compiles for this GPU, is correct: f16 on
+# tensor cores with the instruction of that architecture. Kernels that need newer instructions are not launched.
 . tests/lib.sh
 
 if ! "$NVCC" --list-gpu-arch | grep -qx compute_75; then skip "$NVCC knows no compute_75" && finish; fi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks that change their process (dirty_...) and benchmarks that notice it (sees_...): tests/cli/leftover_state.sh runs
-// each pair in this order, and no change may reach the second.
+// Benchmarks that change their process (dirty_...) and benchmarks that detect it (sees_...). process_isolation.sh runs
+// each pair in this order. No change may reach the second one.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

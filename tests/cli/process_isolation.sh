@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a benchmark changes in its process does not reach the next one: that gets a fresh process, or its failure is tried
-# again alone. Timers are stopped and rounding is put back in any case.
+# A change that a benchmark makes to its process does not reach the next benchmark: the change is undone, the next one
+# gets a new process, or its failure is repeated alone.
 . tests/lib.sh
 . tests/cli/kit.lib
 
-program leftovers tests/cli/leftover_state.c
+program process_isolation tests/cli/process_isolation.c
 reader
 LEFTOVERS_NICE=$(nice) LEFTOVERS_CPUS=$(nproc 2> /dev/null || echo 0)
 export LEFTOVERS_NICE LEFTOVERS_CPUS
 of() { awk -F'\t' -v name="\"$1\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
 measure() { # OPTIONS: leaves the records in flat.txt
-    run "$tmp/leftovers" --iters 3 --warmup 1 --no-progress "$@" --json "$tmp/leftovers.json"
-    "$tmp/flat" "$tmp/leftovers.json" | calm > "$tmp/flat.txt"
+    run "$tmp/process_isolation" --iters 3 --warmup 1 --no-progress "$@" --json "$tmp/process_isolation.json"
+    "$tmp/flat" "$tmp/process_isolation.json" | calm > "$tmp/flat.txt"
 }
 fine() { # NAME MESSAGE
     check_same "$1: status" "$(of "$1" status)" '"ok"'
@@ -22,7 +22,7 @@ alone="measured alone in a fresh process, because it failed in a process that ha
 all="memory_limit file_limit stack_limit hard_limit rounding locale thread_locale variables mask folder blocked handler
     timers priority files standard threads"
 [ "$LEFTOVERS_CPUS" -lt 2 ] || all="$all processors"
-"$tmp/leftovers" --list | grep -q flush && all="$all flush"
+"$tmp/process_isolation" --list | grep -q flush && all="$all flush"
 
 # --- what is put back, and what gets a fresh process: nobody fails first
 measure --op "$(for what in $all; do printf 'dirty_%s,sees_%s,' $what $what; done)dirty_secret,sees_secret"
