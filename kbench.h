@@ -1513,27 +1513,23 @@ static bool kbi_nan(double x) {
 // A program may have called setlocale, and then printf writes 0,5: put the point back.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
-    size_t n = point ? strlen(point) : 0;
-    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
-    if (!p) return;
+    char *p = strstr(s, point), *behind = p ? p + strlen(point) : NULL;
+    if (!p || p == behind) return;
     *p = '.';
-    memmove(p + 1, p + n, strlen(p + n) + 1);
+    memmove(p + 1, behind, strlen(behind) + 1);
 }
 
-// strtod with a point, whatever the locale; a comma ends the number, as in a list.
+// strtod with a point, whatever the locale; a comma ends the number, as in a list. (A point of several bytes, as in
+// Pashto, is not understood there, and ends the number.)
 static double kbi_real_of(const char* s, char** end) {
     const char* point = localeconv()->decimal_point;
-    if (!point || strcmp(point, ".") == 0) return strtod(s, end);
+    if (strcmp(point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
-    size_t more = *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
-    snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = more < 16 ? strchr(text, '.') : NULL;
-    if (at) {
-        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
-        memcpy(at, point, more + 1);
-    }
+    snprintf(text, sizeof text, "%.*s", (int)KBI_MIN(strcspn(s, ","), sizeof text - 1), s);
+    char* at = strchr(text, '.');
+    if (at && strlen(point) == 1) *at = *point;
     double x = strtod(text, &stop);
-    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
+    *end = (char*)s + (stop - text);
     return x;
 }
 
@@ -2140,18 +2136,15 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     kbi_put(&head, "", 0);
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
     int why = good ? 0 : errno;
-    if (good) {
-        size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
-        bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
-        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
-        if (mark == &kbi_line_mark && head.s[blank] != '[') {
-            ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
-            for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
-        }
-        good = ours;
+    size_t blank = strspn(head.s, mark == &kbi_array_mark ? " \t\r\n[]" : " \t\r\n");
+    bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
+    if (mark == &kbi_line_mark && head.s[blank] != '[') {
+        size_t cut = KBI_MIN(head.n, strlen(mark->begin));
+        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+        for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
     }
     kbi_text_free(&head);
-    return errno = why, good;
+    return errno = why, good && ours;
 }
 
 // --- names ---
@@ -2183,15 +2176,6 @@ static char* kbi_real_path(const char* path) {
     }
     kbi_text_free(&out);
     return result;
-}
-
-static int kbi_open_folder(const char* path) { // of a file
-    kbi_text folder = KBI_BLANK;
-    size_t n = kbi_folder_length(path);
-    kbi_put(&folder, n ? path : ".", n ? n : 1);
-    int file = kbi_open_file(folder.s, O_RDONLY);
-    kbi_text_free(&folder);
-    return file;
 }
 
 static bool kbi_same_file(const struct stat* a, const struct stat* b) {
@@ -2259,7 +2243,10 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
     snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
     char* name = kbi_name_beside(path, ending);
-    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
+    kbi_text above = KBI_BLANK;
+    kbi_put(&above, path, kbi_folder_length(path));
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW),
+        folder = kbi_open_file(above.s, O_RDONLY);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
@@ -2278,6 +2265,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
     if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
     if (folder >= 0) close(folder);
+    kbi_text_free(&above);
     KBENCH_FREE(name);
     return errno = why, good;
 }
@@ -11712,8 +11700,8 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms,
-                                       sizeof(double) * (size_t)n);
+    r->process_ms.of =
+        (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 

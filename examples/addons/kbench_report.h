@@ -5901,8 +5901,8 @@ static bool kbi_past_read(int file) {
         const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
         kbi_reader r;
         if ((kbi_past.n & (kbi_past.n - 1)) == 0)
-            kbi_past.lines = (kbi_past_line*)kbi_grow(kbi_past.lines,
-                                                      sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
+            kbi_past.lines =
+                (kbi_past_line*)kbi_grow(kbi_past.lines, sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
         kbi_past_line* l = &kbi_past.lines[kbi_past.n++];
         memset(l, 0, sizeof *l);
         l->at = at;
@@ -6510,8 +6510,9 @@ static void kbi_explain_line(kbi_table* t, const char* label, const char* text) 
 }
 
 static void kbi_explain_flag(kbi_table* t, int f) {
-    kbi_putf(&t->text, kbi_flags[f].error ? "%s: a flag; it replaces the time of the case, and the exit code is 1\n"
-                                          : "%s: a flag; the time stays, and the row of the table ends with %s\n",
+    kbi_putf(&t->text,
+             kbi_flags[f].error ? "%s: a flag; it replaces the time of the case, and the exit code is 1\n"
+                                : "%s: a flag; the time stays, and the row of the table ends with %s\n",
              kbi_flags[f].name, kbi_flags[f].mark);
     kbi_explain_line(t, "what", kbi_flags[f].what);
     kbi_explain_line(t, "why", kbi_flags[f].why);
@@ -6608,7 +6609,8 @@ static int kbi_explain_instead(const char* name) {
     const kbi_key* key = NULL;
     for (int i = 0; i < KB_FLAG_COUNT; i++) {
         kbi_offer(&best, kbi_flags[i].name);
-        if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name))) flag = i;
+        if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name)))
+            flag = i;
     }
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
         kbi_offer(&best, kbi_columns[i].title);
