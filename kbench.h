@@ -1380,6 +1380,7 @@ extern FILE* fdopen(int file, const char* mode);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern ssize_t readlink(const char* path, char* out, size_t n);
+extern char* strsignal(int number);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
@@ -2138,6 +2139,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     kbi_text head = KBI_BLANK;
     kbi_put(&head, "", 0);
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
+    int why = good ? 0 : errno;
     if (good) {
         size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
         bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
@@ -2147,10 +2149,9 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
             for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
         }
         good = ours;
-        errno = 0;
     }
     kbi_text_free(&head);
-    return good;
+    return errno = why, good;
 }
 
 // --- names ---
@@ -2253,8 +2254,11 @@ static int kbi_open_in_place(const char* path) {
 // st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
-    char* name = kbi_name_beside(path, ".tmp");
-    unlink(name); // of a process of this number that was killed
+    struct timespec t = { 0, 0 };
+    char ending[40];
+    clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
+    char* name = kbi_name_beside(path, ending);
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
