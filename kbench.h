@@ -41,9 +41,9 @@ CONTENTS (search for the tag)
     >>cxx          the few overloads that C++ gets
     ---            stop here if you only want the API
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
-    >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>log          foundation: warnings and errors, one line each, on stderr
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -51,7 +51,6 @@ CONTENTS (search for the tag)
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
@@ -86,7 +85,6 @@ CONTENTS (search for the tag)
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
-    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
@@ -97,7 +95,6 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
@@ -766,8 +763,8 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the buffer's end, as it is now; kbench
-// frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the end of the buffer, as it is now.
+// kbench frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
 void* kb_host_copy(kb_state* kb, const void* p);
 
 // --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
@@ -1311,12 +1308,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 #include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
-#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1389,26 +1384,14 @@ extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
 #endif
-#ifdef CLOCK_MONOTONIC
-#define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
-#else
-#define KBI_CLOCK_MONOTONIC 1 // Linux
-#endif
-#ifdef CLOCK_THREAD_CPUTIME_ID
-#define KBI_CLOCK_THREAD CLOCK_THREAD_CPUTIME_ID
-#else
-#define KBI_CLOCK_THREAD 3 // likewise
-#endif
-#ifdef CLOCK_PROCESS_CPUTIME_ID
-#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
-#else
-#define KBI_CLOCK_PROCESS 2 // Linux
-#endif
-#ifdef F_DUPFD_CLOEXEC
-#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
-#else
-#define KBI_DUPFD_CLOEXEC 1030 // likewise
-#endif
+// What strict standards hide of Linux.
+enum {
+    KBI_CLOCK_MONOTONIC = 1,
+    KBI_CLOCK_PROCESS = 2,
+    KBI_CLOCK_THREAD = 3,
+    KBI_DUPFD_CLOEXEC = 1030,
+    KBI_MAP_ANONYMOUS = 0x20
+};
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
 #else
@@ -1418,11 +1401,6 @@ extern int pclose(FILE* f);
 #define KBI_NOFOLLOW O_NOFOLLOW
 #else
 #define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_ANONYMOUS
-#define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
-#else
-#define KBI_MAP_ANONYMOUS 0x20 // likewise
 #endif
 #ifdef MAP_NORESERVE
 #define KBI_MAP_NORESERVE MAP_NORESERVE
@@ -1515,140 +1493,6 @@ static bool kbi_writable(int file, int milliseconds) {
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
-  >>log       foundation: warnings and errors, one line each, on stderr.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_mapped { // where what has this hash, or address, was put
-    uint64_t key;           // 0: free
-    intptr_t at;
-} kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots; // at most half are taken
-    size_t n, size;
-} kbi_map;
-typedef kbi_map kbi_set; // that has nothing put anywhere
-
-// What every process keeps: who it is, and what was registered in it before main.
-static struct kbi_process {
-    const char* program; // the name that stands before each line; NULL: kbench
-    bool quiet;          // --quiet: errors only
-    const char* usual;   // of kb_default; NULL: none
-    kb_entry* entries;   // constructors of other files push here
-    int entry_count;
-    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
-    kb_output* outputs;
-    kb_instrument* instruments;
-    int instrument_count;
-    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
-    const struct kbi_backend* own_backend;
-} kbi_process;
-
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
-}
-
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
-// widths, tags.
-static bool kbi_invisible(unsigned code) {
-    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
-                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
-                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
-    for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
-    return false;
-}
-
-static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
-}
-
-// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
-static bool kbi_log_command(const char* s) {
-    size_t n = 2;
-    if (s[0] != '#' || s[1] != '#') return false;
-    while (s[n] >= 'a' && s[n] <= 'z') n++;
-    return s[n] == '[';
-}
-
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static void kbi_print_plain(FILE* f, const char* s) { // a line, from its start
-    char spelled[16];
-    for (bool starts = true; *s;) {
-        const char* piece;
-        size_t n = kbi_piece(&s, starts, &piece, spelled);
-        fwrite(piece, 1, n, f);
-        starts = kbi_starts_on(starts, *piece);
-    }
-}
-
-static void kbi_say(const char* level, const char* format, va_list list) {
-    char small[1024], *large = NULL;
-    va_list again;
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
-    if (large) vsnprintf(large, (size_t)n + 1, format, again);
-    va_end(again);
-    fflush(stdout);
-    kbi_print_plain(stderr, kbi_process.program ? kbi_process.program : "kbench");
-    fprintf(stderr, ": %s", level);
-    kbi_print_plain(stderr, large ? large : small);
-    fputs("\n", stderr);
-    fflush(stderr);
-    KBENCH_FREE(large);
-}
-
-KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
-    va_list list;
-    va_start(list, format);
-    kbi_say("error: ", format, list);
-    va_end(list);
-}
-
-KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
-    if (kbi_process.quiet) return;
-    va_list list;
-    va_start(list, format);
-    kbi_say("", format, list);
-    va_end(list);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -1720,7 +1564,9 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
-        kbi_error("out of host memory (%zu bytes): free some, or choose fewer or smaller cases", bytes);
+        fprintf(stderr,
+                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n",
+                bytes);
         _exit(1);
     }
     return q;
@@ -1757,13 +1603,11 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
-    void* p = kbi_arena_alloc(a, bytes + 1);
-    if (bytes) memcpy(p, from, bytes);
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_arena_alloc(a, n + 1);
+    if (n) memcpy(p, s, n);
     return p;
 }
-
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -1836,10 +1680,48 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
-    bool starts = true;
-    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
-    return starts;
+// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const char* s, unsigned* code) {
+    static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned first = (unsigned char)*s;
+    int n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+    *code = n > 1 ? first & (0x7fu >> n) : first;
+    for (int i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)s[i] & 63u);
+    }
+    return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
+}
+
+// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
+// widths, tags.
+static bool kbi_invisible(unsigned code) {
+    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
+                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
+                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+    unsigned code;
+    return *s && kbi_utf8(s, &code) && kbi_invisible(code);
+}
+
+// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
+static bool kbi_log_command(const char* s) {
+    size_t n = 2;
+    if (s[0] != '#' || s[1] != '#') return false;
+    while (s[n] >= 'a' && s[n] <= 'z') n++;
+    return s[n] == '[';
+}
+
+static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
+    size_t i = t->n;
+    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
+    return !i || t->s[i - 1] == '\n';
 }
 
 // A word as a shell has to be given it.
@@ -1854,28 +1736,41 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
+// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
+// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
+// become U+FFFD. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
-    char spelled[16];
     while (*s) {
-        const char *plain = s, *piece;
+        const char* plain = s;
+        unsigned code;
         while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
-        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
-        kbi_put(t, piece, n);
+        int n = kbi_utf8(s, &code);
+        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        if (!n)
+            kbi_puts(t, "\xef\xbf\xbd");
+        else if (!command && !kbi_invisible(code))
+            kbi_put(t, s, (size_t)n);
+        else if (code >= '\t' && code <= '\r')
+            kbi_puts(t, " ");
+        else
+            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+        s += KBI_MAX(n, 1);
     }
 }
 
 // Prints a line, without its end in the format, as it may be shown.
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    kbi_text line = KBI_BLANK;
+    kbi_text text = KBI_BLANK, line = KBI_BLANK;
     va_list list;
     va_start(list, format);
-    kbi_vputf(&line, format, list);
+    kbi_vputf(&text, format, list);
     va_end(list);
-    kbi_print_plain(f, line.s);
-    fputs("\n", f);
+    kbi_clean(&line, text.s);
+    kbi_puts(&line, "\n");
+    fwrite(line.s, 1, line.n, f);
+    kbi_text_free(&text);
     kbi_text_free(&line);
 }
 
@@ -1960,6 +1855,16 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     return h;
 }
 
+typedef struct kbi_mapped { // where what has this hash, or address, was put
+    uint64_t key;           // 0: free
+    intptr_t at;
+} kbi_mapped;
+typedef struct kbi_map {
+    kbi_mapped* slots; // at most half are taken
+    size_t n, size;
+} kbi_map;
+typedef kbi_map kbi_set; // that has nothing put anywhere
+
 static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
@@ -1998,14 +1903,6 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
-    unsigned rest = code - 0x10000;
-    if (code > 0xffff)
-        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    else
-        kbi_putf(t, "\\u%04x", code);
-}
-
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -2013,22 +1910,23 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+    for (const char *p = s, *plain; *p;) {
+        unsigned code;
         for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        kbi_put(t, plain, (size_t)(p - plain));
         if (!*p) break;
-        int n = kbi_utf8(p);
-        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
+        int n = kbi_utf8(p, &code);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
-            kbi_json_code(t, code);
+        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
+            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
+                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
-            kbi_put(t, (const char*)p, (size_t)n);
+            kbi_put(t, p, (size_t)n);
         else
             kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
@@ -2097,6 +1995,49 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>log       foundation: warnings and errors, one line each, on stderr.
+---------------------------------------------------------------------------------------------------------------*/
+
+// What every process keeps: who it is, and what was registered in it before main.
+static struct kbi_process {
+    const char* program; // the name that stands before each line; NULL: kbench
+    bool quiet;          // --quiet: errors only
+    const char* usual;   // of kb_default; NULL: none
+    kb_entry* entries;   // constructors of other files push here
+    int entry_count;
+    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    kb_output* outputs;
+    kb_instrument* instruments;
+    int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
+} kbi_process;
+
+static void kbi_say(const char* level, const char* format, va_list list) {
+    kbi_text text = KBI_BLANK;
+    kbi_vputf(&text, format, list);
+    fflush(stdout);
+    kbi_print_line(stderr, "%s: %s%s", kbi_process.program ? kbi_process.program : "kbench", level, text.s);
+    fflush(stderr);
+    kbi_text_free(&text);
+}
+
+KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_say("error: ", format, list);
+    va_end(list);
+}
+
+KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
+    if (kbi_process.quiet) return;
+    va_list list;
+    va_start(list, format);
+    kbi_say("", format, list);
+    va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -2159,7 +2100,10 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+    return error == ENXIO    ? "nobody reads this pipe"
+           : error == ESPIPE ? "it is not a regular file"
+           : error == EBUSY  ? "another process has locked it; wait until that process has ended"
+                             : strerror(error);
 }
 
 // The first line of a regular file, without its end; false when there is none.
@@ -2253,16 +2197,11 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+// A name beside a file: the beginning of its own, with this process and ending.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(&out, path, n);
-    if (strlen(path + n) <= 220)
-        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
-    else
-        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
-                 (long)getpid(), ending);
+    kbi_putf(&out, "%.*s%.220s.%ld%s", (int)n, path, path + n, (long)getpid(), ending);
     return out.s;
 }
 
@@ -2282,10 +2221,12 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a process of our own
+static bool kbi_write_all(int file, const char* s,
+                          size_t n) { // into a regular file, or a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
+        if (done == 0) errno = ENOSPC;
         if (done <= 0) return false;
         s += done;
         n -= (size_t)done;
@@ -2308,18 +2249,26 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
-// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
-static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
+// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
+    struct stat now;
     char* name = kbi_name_beside(path, ".tmp");
     unlink(name); // of a process of this number that was killed
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
         good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
     }
-    good = good && kbi_sync(file) && rename(name, path) == 0;
+    good = good && kbi_sync(file);
+    for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20); // two processes that end at once look one after the other
+    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
+    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+                now.st_mtime == old->st_mtime;
+    if (there && !same) errno = ESTALE;
+    good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
@@ -2384,35 +2333,25 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
-// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
+// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    struct stat now;
-    struct stat none;
-    int file = o->file, folder;
+    int file = o->file;
     if (file >= 0) {
         if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
         return o->file = -1, file <= 2 || close(file) == 0;
     }
-    memset(&none, 0, sizeof none);
-    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
-    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20);
-    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
-    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-                now.st_mtime == o->old.st_mtime;
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno != ESTALE) return false;
     char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
-    if (good && !gone && !same) {
+    memset(&o->old, 0, sizeof o->old);
+    bool good = kbi_replace(beside, &o->waiting, &o->old);
+    if (good)
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
                   o->path, beside);
-        good = false;
-        errno = 0; // said
-    }
-    int why = errno;
-    if (folder >= 0) close(folder);
+    if (good) errno = 0; // said
     KBENCH_FREE(beside);
-    return errno = why, good;
+    return false;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -2426,7 +2365,6 @@ typedef struct kbi_lines {
     int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
     off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
-    bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
     bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
@@ -2441,8 +2379,8 @@ static void kbi_lines_free(kbi_lines* l) {
 }
 
 // Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
-// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
+// works over a network. -1: errno says why not.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited = 0;; waited += 10) {
         struct flock lock;
@@ -2458,17 +2396,10 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
-        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
-        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
-        if (over && held && !l->busy) {
-            fcntl(file, F_GETLK, &lock);
-            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-        }
+        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
         close(file);
-        l->busy |= over && held;
-        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
@@ -2490,7 +2421,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
         kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    else if (!good && errno != EBUSY)
+    else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (plain && file >= 0)
         close(file);
@@ -2507,12 +2438,12 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_set there = KBI_BLANK;
     bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
     for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n; at++) {
-            uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++)
-                h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
-            bool absent = kbi_set_add(&there, h);
+        for (size_t at = 0; at < of[k]->n;) {
+            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
+            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
+            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
             if (k == 1 && absent) kept = false;
+            at += n + 1;
         }
     kbi_set_free(&there);
     kbi_text_free(&all);
@@ -2545,8 +2476,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
-    if (file < 0 && (errno == EBUSY || l->moved)) return false;
-    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    if (file < 0 && l->moved) return false;
+    if (file < 0)
+        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
+               kbi_lines_flush(l, milliseconds);
     off_t end = lseek(file, 0, SEEK_END);
     if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
         close(file);
@@ -2575,8 +2508,6 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (!good && errno == EBUSY && !l->moved)
-        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
     if (good && l->mine.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
@@ -2591,112 +2522,49 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
-// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
-// order is that of the bits in kb_build.
-enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
-static const struct {
-    const char *name, *symbol;
-    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
-} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
-                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
-                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
-                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
-                        { "-pg", "_mcount", KBI_NEEDED },
-                        { "-pg", "__fentry__", KBI_NEEDED },
-                        { "-finstrument-functions", "__cyg_profile_func_enter",
-                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
-enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
-
-// The bits of a symbol; info, section: as ELF has them.
-static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
-    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
-    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
-        const char* name = kbi_instruments[i].symbol;
-        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
-        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
-    }
-    return 0;
-}
-
-static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
-
-// The bits of all symbols in an ELF file of this machine's own class.
-static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
-    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
-    unsigned found = 0, defined = 0;
-    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
-        head->e_shoff % sizeof(void*) ||
-        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
-        return 0;
-    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
-    for (int i = 0; i < head->e_shnum; i++) {
-        const ElfW(Shdr)* s = &sections[i];
-        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
-        const ElfW(Shdr)* text = &sections[s->sh_link];
-        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
-            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
-            at[text->sh_offset + text->sh_size - 1])
-            continue;
-        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
-        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
-            if (symbols[k].st_name >= text->sh_size) continue;
-            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
-                                             symbols[k].st_shndx, libc);
-            found |= bit;
-            if (symbols[k].st_shndx) defined |= bit;
-        }
-    }
-    // clang's other runtimes bring UBSan's functions along
-    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
-    return found;
-}
-
-// Of the program and of the libraries that it has loaded when this is first asked.
-static unsigned kbi_instruments_here(void) {
-    static unsigned found;
-#ifdef KBI_NO_INSTRUMENTS
-    static bool known = true;
-#else
-    static bool known;
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
+// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
+// kb_build.
+#ifdef __cplusplus
+extern "C" {
 #endif
-    if (known) return found;
-    known = true;
-    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
-        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
-        const char* name = strrchr(path, '/');
-        struct stat about;
-        int file = kbi_open_file(path, O_RDONLY);
-        if (file < 0) continue; // the kernel's own has no file
-        if (fstat(file, &about) == 0 && about.st_size > 0) {
-            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
-            if (at != MAP_FAILED) {
-                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
-                munmap(at, (size_t)about.st_size);
-            }
-        }
-        close(file);
-    }
-    return found;
+#define KBI_WEAK __attribute__((weak))
+KBI_WEAK void __asan_init(void);
+KBI_WEAK void __hwasan_init(void);
+KBI_WEAK void __tsan_init(void);
+KBI_WEAK void __msan_init(void);
+KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
+KBI_WEAK void __lsan_init(void);
+KBI_WEAK void __gcov_init(void* info);
+KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
+extern KBI_WEAK int __llvm_profile_runtime;
+KBI_WEAK void __gmon_start__(void); // of -pg
+#ifdef __cplusplus
+}
+#endif
+
+static unsigned kbi_instruments_here(void) {
+#ifdef KBI_NO_INSTRUMENTS
+    return 0;
+#else
+    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
+                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
+    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
+           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
+           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
+           (unsigned)(__gmon_start__ != NULL) << 8;
+#endif
 }
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    static const char* const names[] = { "ASan",  "HWASan", "TSan", "MSan",
+                                         "UBSan", "LSan",   "gcov", "-fprofile-instr-generate",
+                                         "-pg" };
     size_t n = 0;
     *out = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
-        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
+        if (bits >> i & 1) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -2789,24 +2657,14 @@ typedef struct kbi_cpus {
 
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE. false: the system knows no such thing.
+// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-#ifdef SYS_sched_getaffinity
     return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
-#else
-    return false;
-#endif
 }
 
 // Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) {
-#ifdef SYS_sched_setaffinity
-    return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0;
-#else
-    return (void)c, false;
-#endif
-}
+static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
 
 // "2", "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
@@ -2829,37 +2687,25 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
 
 // The same way round; of a list that is too long the beginning.
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    kbi_text t = KBI_BLANK;
+    size_t n = 0;
+    *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
+        char one[32];
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        size_t before = t.n;
-        kbi_putf(&t, last > i ? "%s%d-%d" : "%s%d", t.n ? "," : "", i, last);
-        if (t.n + 5 <= size) continue;
-        t.n = before;
-        kbi_puts(&t, ",...");
-        break;
+        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        bool over = n + strlen(one) + 5 > size;
+        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
+        if (over) break;
     }
-    snprintf(out, size, "%s", t.n ? t.s : "");
-    kbi_text_free(&t);
     return out;
-}
-
-// Of a list, those that this process may not run on. false: there are none.
-static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_cpus* beyond) {
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(list->of); i++) any |= (beyond->of[i] = list->of[i] & ~allowed->of[i]) != 0;
-    return any;
 }
 
 // The one that this thread runs on now; 0 where the system does not say.
 static int kbi_cpu_now(void) {
     unsigned cpu = 0;
-#ifdef SYS_getcpu
-    if (syscall(SYS_getcpu, &cpu, NULL, NULL) != 0) cpu = 0;
-#endif
-    return (int)cpu;
+    return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
 // --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
@@ -2950,6 +2796,9 @@ KBI_SLOW_END
 // The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
 // that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
 
+// Elements of 1, 2 and 4 bytes are the low end of a word.
+KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
+
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -2962,24 +2811,20 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// IEEE 754 binary16: 5 exponent bits (bias 15), 10 fraction bits; to nearest even, NaN kept quiet
-static uint16_t kbi_f32_to_f16(float f) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-    uint32_t r, m, shift, rest, half;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x1ffu));
-    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u); // 2^16 and above
-    if (a >= 0x38800000u) {                                  // 2^-14, the least normal
-        r = a - (112u << 23);                                // bias 127 -> 15; a carry out of 65504 gives inf
-        return (uint16_t)(sign | ((r + 0xfffu + ((r >> 13) & 1u)) >> 13));
-    }
-    if (a < 0x33000000u) return (uint16_t)sign; // below 2^-25, half of the least subnormal
-    m = (a & 0x7fffffu) | 0x800000u;
-    shift = 126u - (a >> 23); // the value is m 2^(e-150), the unit of a subnormal 2^-24
-    r = m >> shift;
-    rest = m & ((1u << shift) - 1u);
-    half = 1u << (shift - 1u);
-    if (rest > half || (rest == half && (r & 1u))) r++;
-    return (uint16_t)(sign | r);
+// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
+// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
+// largest it is infinity in binary16, else the largest.
+static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
+    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
+    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
+    if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
+    if (e < least) shift += least - e;
+    if (shift > 24u) return sign; // below half of the least subnormal
+    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
+    return sign | KBI_MIN(r, most);
 }
 
 static float kbi_f16_to_f32(uint16_t h) {
@@ -2996,26 +2841,8 @@ static uint16_t kbi_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_bf16_to_f32(uint16_t h) { return kbi_bits_float((uint32_t)h << 16); }
-
-// OCP's 8-bit floats, of 3 or 2 fraction bits: e4m3 (bias 7, NaN in place of infinity and of what stands beside it) and
-// e5m2 (bias 15). To nearest even; beyond the largest, infinity too, the largest; NaN stays one.
-static uint8_t kbi_f32_to_f8(float f, uint32_t fraction) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu, e = a >> 23,
-             shift = 23u - fraction;
-    uint32_t most = fraction == 3u ? 0x7eu : 0x7bu,
-             least = fraction == 3u ? 121u : 113u; // exponent of the least normal
-    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
-    if (a > 0x7f800000u) return (uint8_t)(sign | 0x7fu);
-    if (e < least) shift += least - e;
-    if (shift > 24u) return (uint8_t)sign; // below half of the least subnormal
-    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
-    return (uint8_t)(sign | (r < most ? r : most));
-}
-
-static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
+static float kbi_e4m3_to_f32(uint8_t h) {
     uint32_t a = h & 0x7fu;
-    if (fraction == 2u) return kbi_f16_to_f32((uint16_t)(h << 8)); // the upper half of an f16
     float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
               : a < 8u   ? (float)a * 0.001953125f // 2^-9
                          : kbi_bits_float((a << 20) + (120u << 23));
@@ -3025,30 +2852,25 @@ static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
 // element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
-    const unsigned char* at = (const unsigned char*)p + i * (int64_t)size;
-    uint64_t u64 = 0;
-    uint32_t u32 = 0;
-    uint16_t u16 = 0;
-    double d = 0;
-    if (size == 8) memcpy(&u64, at, 8);
-    if (size == 4) memcpy(&u32, at, 4);
-    if (size == 2) memcpy(&u16, at, 2);
+    uint64_t bits = 0;
+    double d;
+    memcpy(&bits, (const unsigned char*)p + i * (int64_t)size, size);
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_bits_float(u32);
-    case KB_F64: memcpy(&d, &u64, 8); return d;
-    case KB_E4M3: return kbi_f8_to_f32(at[0], 3);
-    case KB_E5M2: return kbi_f8_to_f32(at[0], 2);
-    case KB_F16: return kbi_f16_to_f32(u16);
-    case KB_BF16: return kbi_bf16_to_f32(u16);
-    case KB_I8: return (signed char)at[0];
-    case KB_U8: return at[0];
-    case KB_I16: return (int16_t)u16;
-    case KB_U16: return u16;
-    case KB_I32: return (int32_t)u32;
-    case KB_U32: return u32;
-    case KB_I64: return (double)(int64_t)u64;
-    case KB_U64: return (double)u64;
+    case KB_TF32: return kbi_bits_float((uint32_t)bits);
+    case KB_F64: memcpy(&d, &bits, 8); return d;
+    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
+    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
+    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
+    case KB_I8: return (signed char)bits;
+    case KB_I16: return (int16_t)bits;
+    case KB_I32: return (int32_t)bits;
+    case KB_I64: return (double)(int64_t)bits;
+    case KB_U8:
+    case KB_U16:
+    case KB_U32:
+    case KB_U64: return (double)bits;
     default: return 0;
     }
 }
@@ -3057,8 +2879,7 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
 // the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
-    int round;
-    for (round = 0; round < 10; round++) {
+    for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
@@ -3067,10 +2888,7 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
 // 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
@@ -3091,51 +2909,43 @@ static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
 }
 
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * x + c[i];
+    return sum;
+}
+
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
 // ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
 static double kbi_minus_log(uint32_t m) {
-    double f = (double)(int32_t)m, s, q, series;
+    static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
+    double f = (double)(int32_t)m, s;
     uint64_t bits;
-    int32_t e;
     memcpy(&bits, &f, sizeof bits);
     bits += (uint64_t)(0x3ff00000 - 0x3fe6a09e) << 32; // 0x3fe6a09e: the upper half of sqrt(1/2)
-    e = (int32_t)(bits >> 52) - 1023;
+    int32_t e = (int32_t)(bits >> 52) - 1023;
     bits = (bits & 0x000fffffffffffffu) + ((uint64_t)0x3fe6a09e << 32);
     memcpy(&f, &bits, sizeof f);
     s = (f - 1.0) / (f + 1.0);
-    q = s * s;
-    series = q * (1.0 / 15) + 1.0 / 13;
-    series = series * q + 1.0 / 11;
-    series = series * q + 1.0 / 9;
-    series = series * q + 1.0 / 7;
-    series = series * q + 1.0 / 5;
-    series = series * q + 1.0 / 3;
-    series = series * q + 1.0;
-    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
+    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
 // Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
 // in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
 // 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
+    static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
+                                   -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
+    static const double cosine[] = {
+        1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0
+    }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
-    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
-    double q = x * x, s, c, swap;
-    s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
-    s = s * q + 1.0 / 362880.0;
-    s = s * q - 1.0 / 5040.0;
-    s = s * q + 1.0 / 120.0;
-    s = s * q - 1.0 / 6.0;
-    s = s * q * x + x;
-    c = q * (1.0 / 479001600.0) - 1.0 / 3628800.0; // 12! 10! 8! 6! 4! 2!
-    c = c * q + 1.0 / 40320.0;
-    c = c * q - 1.0 / 720.0;
-    c = c * q + 1.0 / 24.0;
-    c = c * q - 1.0 / 2.0;
-    c = c * q + 1.0;
+    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
+    double s = kbi_polynomial(sine, KBI_COUNT(sine), q) * q * x + x;
+    double c = kbi_polynomial(cosine, KBI_COUNT(cosine), q);
     // a quarter turn takes (c, s) to (-s, c)
-    swap = (quarter & 1u) ? s : c;
+    double swap = (quarter & 1u) ? s : c;
     s = (quarter & 1u) ? c : s;
     c = ((quarter + 1u) & 2u) ? -swap : swap;
     s = (quarter & 2u) ? -s : s;
@@ -3151,9 +2961,9 @@ static uint64_t kbi_value_bits(double v, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_float_bits((float)v);
     case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_f8((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_f8((float)v, 2);
-    case KB_F16: return kbi_f32_to_f16((float)v);
+    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
+    case KB_F16: return kbi_f32_to_small((float)v, 10);
     case KB_BF16: return kbi_f32_to_bf16((float)v);
     default: break;
     }
@@ -3165,30 +2975,22 @@ static uint64_t kbi_value_bits(double v, int dtype) {
 
 // the bits of elements 4 block .. 4 block + 3
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    int is_float = dtype <= KB_BF16 || dtype >= KB_TF32, j;
-    uint32_t ctr[4], key[2], w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
-    float z[4];
-    ctr[0] = (uint32_t)block;
-    ctr[1] = (uint32_t)(block >> 32);
-    ctr[2] = tensor;
-    ctr[3] = 0;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
+    bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
+    uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
+    uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, high[4] = { 0, 0, 0, 0 };
+    float z[4] = { 0, 0, 0, 0 };
     if (kind == KB_NORMAL || kind == KB_UNIFORM) kbi_philox(ctr, key, w);
-    if (kind == KB_NORMAL) {
-        kbi_random_normal(w[0], w[1], z);
-        kbi_random_normal(w[2], w[3], z + 2);
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(z[j], dtype);
-    } else if (kind == KB_UNIFORM && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(kbi_random_uniform(w[j]), dtype);
-    } else if (kind == KB_UNIFORM) {
-        ctr[3] = 1;
-        if (dtype == KB_I64 || dtype == KB_U64) kbi_philox(ctr, key, high);
-        for (j = 0; j < 4; j++) bits[j] = w[j] | (uint64_t)high[j] << 32;
-    } else if (kind == KB_IOTA && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits((double)(int64_t)(block * 4 + (uint64_t)j), dtype);
-    } else {
-        for (j = 0; j < 4; j++) bits[j] = kind == KB_IOTA ? block * 4 + (uint64_t)j : 0;
+    if (kind == KB_NORMAL) kbi_random_normal(w[0], w[1], z), kbi_random_normal(w[2], w[3], z + 2);
+    ctr[3] = 1;
+    if (kind == KB_UNIFORM && (dtype == KB_I64 || dtype == KB_U64)) kbi_philox(ctr, key, high);
+    for (int j = 0; j < 4; j++) {
+        uint64_t i = block * 4 + (uint64_t)j;
+        if (kind == KB_NORMAL)
+            bits[j] = kbi_value_bits(z[j], dtype);
+        else if (kind == KB_UNIFORM)
+            bits[j] = is_float ? kbi_value_bits(kbi_random_uniform(w[j]), dtype) : w[j] | (uint64_t)high[j] << 32;
+        else
+            bits[j] = is_float ? kbi_value_bits((double)(int64_t)i, dtype) : i;
     }
 }
 
@@ -3207,19 +3009,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
         int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
         kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
         i += stop - j;
-        for (; j < stop; j++, at += size) { // narrowed, then copied: right on either byte order
-            uint8_t b8 = (uint8_t)bits[j];
-            uint16_t b16 = (uint16_t)bits[j];
-            uint32_t b32 = (uint32_t)bits[j];
-            if (size == 1)
-                memcpy(at, &b8, 1);
-            else if (size == 2)
-                memcpy(at, &b16, 2);
-            else if (size == 4)
-                memcpy(at, &b32, 4);
-            else
-                memcpy(at, &bits[j], 8);
-        }
+        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
     }
 }
 
@@ -3227,8 +3017,8 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
-// that it also holds under -ffast-math, and NaN and infinity fail it.
+// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
+// assumes that there are no NaN and infinity.
 #define KBI_STATS_LIMIT 1e150
 #define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
@@ -3244,17 +3034,11 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-static int kbi_all_usable(const double* x, int64_t n) {
-    if (x == NULL) return n <= 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!kbi_usable(x[i])) return 0;
-    }
-    return 1;
-}
-
-static double* kbi_stats_alloc(int64_t n) {
-    if (n <= 0 || (uint64_t)n > (uint64_t)(SIZE_MAX / 2 / sizeof(double))) return NULL;
-    return (double*)KBENCH_MALLOC((size_t)n * sizeof(double));
+// Memory for m values if there are n > 0 values and all are usable; else NULL.
+static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
+    for (int64_t i = 0; x && i < n; i++)
+        if (!kbi_usable(x[i])) return NULL;
+    return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
 // a / b; 0 for 0 / 0, NAN where the quotient is none.
@@ -3266,56 +3050,33 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_sift_down(double* a, int64_t root, int64_t n) {
-    const double v = a[root];
-    for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
-        if (child + 1 < n && a[child + 1] > a[child]) child++;
-        if (a[child] <= v) break;
-        a[root] = a[child];
-        root = child;
-    }
-    a[root] = v;
+static int kbi_order_of(const void* a, const void* b) {
+    double x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+static void kbi_sort(double* a, int64_t n) {
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
 }
 
-static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
-    for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        const double top = a[0];
-        a[0] = a[end];
-        a[end] = top;
-        kbi_sift_down(a, 0, end);
-    }
-}
-
-// Hoare 1961 about the median of three. Returns j, 0 <= j < n - 1, with a[0..j] <= a[j+1..n-1]; n >= 3.
+// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
 // Stopping at equal values keeps both parts large in quantised samples.
-static int64_t kbi_partition(double* a, int64_t n) {
-    const double u = a[0], v = a[n / 2], w = a[n - 1];
-    const double pivot = u < v ? (v < w ? v : (u < w ? w : u)) : (u < w ? u : (v < w ? w : v));
-    for (int64_t i = 0, j = n - 1;; i++, j--) {
-        while (a[i] < pivot) i++;
-        while (a[j] > pivot) j--;
-        if (i >= j) return j;
-        const double t = a[i];
-        a[i] = a[j];
-        a[j] = t;
-    }
-}
-
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    for (int budget = 128; n > 8 && budget > 0; budget--) {
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (k < left) {
-            n = left;
-        } else {
-            a += left;
-            n -= left;
-            k -= left;
+    for (int64_t low = 0, high = n - 1; low < high;) {
+        const double pivot = a[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (a[i] < pivot) i++;
+            while (a[j] > pivot) j--;
+            if (i > j) break;
+            const double swapped = a[i];
+            a[i++] = a[j];
+            a[j--] = swapped;
         }
+        if (k > j) low = i;
+        if (k < i) high = j;
     }
-    kbi_sort(a, n);
     return a[k];
 }
 
@@ -3351,10 +3112,10 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
 
 // -- interval of the median -------------------------------------------------------------------------------
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >=
-// 1 - alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). The
-// probabilities are taken relative to the mode's, where none overflows and what underflows does not count, so
-// the ranks are exact for every n and for alpha down to 1e-250. 0 when no such interval exists.
+// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 -
+// alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative
+// to that of the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no
+// such interval.
 static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
     *lo = *hi = 0;
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
@@ -3385,11 +3146,9 @@ static int64_t kbi_block_end(int b, int64_t n) {
 
 // Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    int64_t begin = 0;
-    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t end = kbi_block_end(b, n);
+    for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
+        end = kbi_block_end((int)b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
-        begin = end;
     }
 }
 
@@ -3401,13 +3160,13 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// How many independent values the n are worth to their median: n over the larger of two inflations,
-//   - that of lag 1: right where the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over what independent values would give, times the inflation
-//     of the sums' own lag 1: right where slow wandering hides under noise that does not last.
-// Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
-// is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
-// standard deviation of the clipped values. O(n); scratch holds n values.
+// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
+//   - that of lag 1: right if the correlation dies away from value to value;
+//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
+//     sums' own lag 1: right if slow wandering hides under noise that does not last.
+// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
+// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
+// spread: standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -3443,11 +3202,11 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for as many values as they
-// are worth, spread over the n: (k - 1/2) n / worth + 1/2. Returns what they are worth. Below KBI_STATS_ENOUGH no ranks
-// would do: the interval is that of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard
-// deviation that n values show of a process that wanders farther, s^2 / (1 - 1/worth). That holds, too, but is a guess
-// from too few: take more. NAN, and no interval, below 6 values. O(n); scratch holds n values.
+// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample
+// size, spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that
+// of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show
+// of a process that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6
+// values.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
@@ -3474,28 +3233,21 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n) and without allocation: the stopping rule asks between samples, and a GPU
-// that waits for the host lowers its clock. scratch holds n values.
-static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
-    double lo, hi;
-    if (n < 1 || !kbi_all_usable(x, n)) return (double)NAN;
+// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers
+// its clock.
+static double kbi_precision_of(const double* x, int64_t n) {
+    double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
+    if (!scratch) return (double)NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
-    return kbi_half_width(lo, hi, median);
-}
-
-static double kbi_precision_of(const double* x, int64_t n) {
-    double* scratch = kbi_stats_alloc(n);
-    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
-    return precision;
+    return kbi_half_width(lo, hi, median);
 }
 
 // -- summary ----------------------------------------------------------------------------------------------
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; then two passes with the
-// correction of Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum
-// d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of
+// Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3515,9 +3267,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer, seen as the smallest distance of different values. Above a tenth of the median it is
-// taken for a real distance, not a step; in a continuous sample it is next to nothing and changes nothing.
-// Counts them as well.
+// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
+// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3530,8 +3281,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. Where most values share one tick of the
-// timer the range is 0 and every neighbouring tick would be an outlier, so the range is at least the step.
+// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values
+// share one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3571,11 +3322,10 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. Rejects when one half lies wholly above the
-// other (a step: Pettitt 1976 at his extreme, 25) or Mann's (1945) S, rising less falling pairs, reaches +-33
-// (a trend): 33,508 of the 10! orders, p = 0.0092; ties only make it rarer. Rank sums of three blocks against
-// three cannot get below 0.1, and the values themselves are no basis: with autocorrelation any test that
-// takes them as independent finds drift everywhere.
+// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
+// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
+// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
+// find drift wherever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3617,8 +3367,8 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
-    if (sorted == NULL) return s;
+    double* sorted = kbi_stats_alloc(x, n, 2 * n);
+    if (!sorted) return s;
     double* scratch = sorted + n;
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
@@ -3655,11 +3405,7 @@ static double kbi_trimmed(double* x, int n, int away) {
 }
 
 KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-// -- paired -----------------------------------------------------------------------------------------------
+// -- arms measured in the same rounds ------------------------------------------------------------------------
 
 // Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
 // arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
@@ -3668,8 +3414,8 @@ KBI_SLOW_BEGIN
 static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
     int64_t low, high;
     *median = *lo = *hi = (double)NAN;
-    double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
-    if (sorted == NULL) return 0;
+    double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
+    if (!sorted) return 0;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
@@ -3711,9 +3457,8 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
-// add. An error that is not known leaves no interval: NAN.
+// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval
+// about `centre`, as normal errors add. NAN without a known error.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -3750,8 +3495,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on: bisection of the tail, within
-// 1e-9 of it for p from 1e-6 to 1 - 1e-6. From 1e7 on df is taken as 1e7. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection
+// of the tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3848,14 +3593,12 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 // values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
 // cases of like length scatter alike.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior that the
-// others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ, D what they know. d0 counts as the case's
-// own d at most, and the variance is never below its own s^2: a case that scatters three times as far as its like is
-// what a reader must not miss. A case alone stands on its own.
-//
-// What is to be compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true
-// mean, 1 for one further process, pi / 2m for the median of m. Log ratios of rivals work alike, in a call of their
-// own: they scatter less than times do.
+// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
+// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
+// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
+// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1
+// for one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of
+// their own.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
                           kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3938,22 +3681,22 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how what, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0, most = 0;
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
     bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
-        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
-        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
+        double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
+        if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
-    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
-    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
+    if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
+    norm = 0;
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
         if (kbi_match_special(&c, i, g, w)) continue;
         double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
         if (what == KBI_CHECK_NORM) {
             double a = g * unit - w * unit, b = w * unit;
-            difference2 += a * a;
-            want2 += b * b;
+            difference += a * a;
+            norm += b * b;
             kbi_match_note(&c, i, g, w, 0, true);
             continue;
         }
@@ -3961,7 +3704,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
         kbi_match_note(&c, i, g, w, error, error <= tolerance);
     }
     if (what == KBI_CHECK_NORM && !c.bad) {
-        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
+        c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
     c.passed = c.bad == 0;
@@ -4121,7 +3864,6 @@ typedef struct kbi_recipe {
     bool looked;                 // nothing is timed: a profiler looks on
     unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
-    unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -4167,21 +3909,12 @@ typedef struct kbi_case {
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
 
-typedef enum kbi_roof {
-    KBI_ROOF_COPY,
-    KBI_ROOF_READ,
-    KBI_ROOF_WRITE,
-    KBI_ROOF_F64,
-    KBI_ROOF_F32,
-    KBI_ROOF_TF32,
-    KBI_ROOF_F16,
-    KBI_ROOF_BF16,
-    KBI_ROOF_FP8,
-    KBI_ROOF_INT8,
-    KBI_ROOFS,
-    KBI_NO_ROOF = -1,  // the device has none of those that may be meant
-    KBI_ABOVE_ALL = -2 // of those that may be meant
+// clang-format off
+typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+    KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
+    KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
+// clang-format on
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
@@ -4189,9 +3922,9 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations a
-// second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers costs
-// power, and so clock: `of` is what random ones reach, `most` what zeros do, which true times of any data stay below.
+// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations
+// a second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers
+// costs power, and so clock: `of` is what random ones reach, `most` what zeros do, above all true times of any data.
 typedef struct kbi_roofs {
     double of[KBI_ROOFS], most[KBI_ROOFS];
     double took[KBI_ROOFS]; // seconds
@@ -4219,13 +3952,11 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// clang-format off
 typedef enum kbi_kept {
-    KBI_NOT_HOST,
-    KBI_KEPT_NOTHING,
-    KBI_KEPT_CONSTANTS,
-    KBI_KEPT_VALUES,
-    KBI_KEPT_BY_CALL
+    KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
 } kbi_kept;
+// clang-format on
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4294,16 +4025,11 @@ typedef struct kbi_machine {
     int32_t boost;                // whether that may rise above its nominal rate; -1: not known
 } kbi_machine;
 
-// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of 256
-// and of 1024 threads each.
+// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
+// 256 and of 1024 threads each.
 typedef struct kbi_truth {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
 } kbi_truth;
-
-typedef struct kbi_contest_end { // of a group, as it was judged
-    int fastest;                 // its place, -1 where fewer than two have times
-    bool certain;                // that it is the fastest
-} kbi_contest_end;
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
@@ -4401,17 +4127,17 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
-    size_t n = strlen(m->message);
-    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
-    n = strlen(m->message);
-    kbi_vfit(m->message, n, sizeof m->message, format, list);
+// Behind what a message says already.
+static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
+    size_t n = strlen(message);
+    kbi_fit(message, n, size, n ? "; " : "");
+    kbi_vfit(message, strlen(message), size, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_say_more(m, format, list);
+    kbi_vsay(m->message, sizeof m->message, format, list);
     va_end(list);
 }
 
@@ -4421,13 +4147,14 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
 
+// clang-format off
 typedef enum kbi_event_kind {
-    KBI_EVENT_RUN,
-    KBI_EVENT_CALL,
-    KBI_EVENT_KERNEL,
-    KBI_EVENT_COPY,
-    KBI_EVENT_SET
+    KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
+typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+    KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
+} kbi_limit;
+// clang-format on
 
 typedef struct kbi_event { // of a run of the block; the run itself is one
     int64_t start, end;    // ns of one clock for host and device
@@ -4438,17 +4165,8 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
-    int32_t limit;   // kbi_limit: what lets no more of them in
+    int32_t limit;   // kbi_limit
 } kbi_event;
-
-typedef enum kbi_limit {
-    KBI_NO_LIMIT,
-    KBI_BY_WARPS,
-    KBI_BY_REGISTERS,
-    KBI_BY_SHARED,
-    KBI_BY_BLOCKS,
-    KBI_BY_GRID
-} kbi_limit;
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -4472,39 +4190,12 @@ static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
-static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
+KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
+    return (const char*)(kbi_counters_of(in) + in->counters);
+}
 static size_t kbi_inside_size(const kbi_inside* in) {
     return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
-}
-
-static bool kbi_verdict_possible(const kbi_verdict* v) {
-    return v->flag >= -1 && v->flag < KB_FLAG_COUNT && !v->message[sizeof v->message - 1] &&
-           !v->note[sizeof v->note - 1];
-}
-
-// Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
-static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
-    enum { KBI_MOST = 1 << 24 };
-    const int64_t counts[] = { in->events, in->gauges, in->counters, in->texts };
-    for (int i = 0; i < KBI_COUNT(counts); i++)
-        if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
-    if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
-    if (!kbi_verdict_possible(&in->verdict)) return false;
-    if (!(in->energy_mj >= 0) || !(in->idle_w >= 0)) return false;
-    if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
-    for (int64_t i = 0; i < in->counters; i++) {
-        const kbi_counter* c = &kbi_counters_of(in)[i];
-        if (c->name[sizeof c->name - 1] || c->unit[sizeof c->unit - 1]) return false;
-    }
-    for (int64_t i = 0; i < in->events; i++) {
-        const kbi_event* e = &kbi_events_of(in)[i];
-        if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
-        if (e->symbol < 0 || e->symbol >= in->texts) return false;
-        if (e->limit < KBI_NO_LIMIT || e->limit > KBI_BY_GRID) return false;
-        if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
-    }
-    return true;
 }
 
 static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
@@ -5306,16 +4997,18 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
-    kbi_cpus list, allowed, beyond;
-    char not_ours[80], ours[200];
+    kbi_cpus list, allowed;
+    char ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
-    kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
-              kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
-    return false;
+    for (int i = 0; i < KBI_COUNT(list.of); i++)
+        if (list.of[i] & ~allowed.of[i])
+            return kbi_error("--cpu %s: this process may run on %s only", value,
+                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                   false;
+    return kbi_take_text(option, values, value);
 }
 
 // Pins this process to the processors of --cpu; false after an error message.
@@ -5471,22 +5164,28 @@ static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure;
-    } addons[] = {
-        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
-          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+    } addons[4] = {
+        { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
+          "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
           "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "resume,save-baseline", "kbench_report.h", KBI_INCLUDE },
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
+        kbi_error("%s is an option of examples/addons/%s: %s", word, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
+    char names[4][400];
+    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
+        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
+        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
+    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
@@ -6451,8 +6150,8 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin answers how often the block is to run before end; end adds samples with kbi_add_sample,
-// perhaps several at once, and perhaps only at the end of several launches.
+// How a block is timed. begin answers how often the block is to run before end; end adds samples with
+// kbi_add_sample, perhaps several at once, and perhaps only at the end of several launches.
 typedef struct kbi_timer {
     const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
@@ -6519,10 +6218,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     struct kbi_block* next;
 } kbi_block;
 
-// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
-// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
-// wings, a copy, until its next turn. The copies of its data that --rotate makes lie there, too, at fixed distances.
-// What each of these holds is its own (it may point into itself, and each run changes it), so all are swapped.
+// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a
+// small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
+// saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
+// distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
 typedef struct kbi_stage {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6538,7 +6237,7 @@ typedef struct kbi_memory {
     struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
     size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* wings;              // for all of them; NULL: nobody else plays
+    char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
@@ -6551,28 +6250,15 @@ typedef struct kbi_memory {
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
+// clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT,
-    KBI_CHECKED,
-    KBI_AUDITED,
-    KBI_CAPTURED,
-    KBI_WARM,
-    KBI_SAMPLE,
-    KBI_COMPARED,
-    KBI_PROVED,
-    KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
 } kbi_unit;
-typedef enum kbi_phase {
-    KBI_PHASE_CHECK,
-    KBI_PHASE_AUDIT,
-    KBI_PHASE_WARM,
-    KBI_PHASE_SAMPLE,
-    KBI_PHASE_TURNS,
-    KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE,
-    KBI_PHASE_INSIDE, // in a call of its own: after the audit
-    KBI_PHASE_DONE
+typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
+    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
 } kbi_phase;
+// clang-format on
 
 typedef enum kbi_order { // what the conductor of several runs wants of this one
     KBI_BY_ITSELF,       // there is none: the engine says when it is enough
@@ -6664,18 +6350,25 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
     char differ[160];        // what their times say; "": nothing
 } kbi_alike;
 
-// Where what happens to cases goes: the pipe of a worker, the supervisor's tables, or the caller of kb_compare. Of the
-// functions beat and word may be NULL. index: of the case in the plan.
-typedef struct kbi_sink {
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to,
-                 bool machine); // now and then; machine: from here on its time is the machine's, not the case's
-    // A case got its word, and its function goes on: if it ends the process, that is what became of it.
-    void (*word)(void* to, int index, const kbi_measured* m);
-    void (*result)(void* to, int index, kbi_measured* m); // which owns its arrays from then on
-    void (*inside)(void* to, int index, const kbi_inside* in);
+// What happens to cases, in the process that measures them. A worker sends it to the supervisor.
+typedef enum kbi_message_type {
+    KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
+    KBI_ENTER,     // the case goes on
+    KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
+    KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
+    KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
+    KBI_FOUND,     // kbi_inside
+    KBI_DONE       // of all that was asked for; index 0: the process can measure no more
+} kbi_message_type;
+
+typedef struct kbi_sink { // takes them; index: of the case in the plan
+    void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
+
+static void kbi_tell(const kbi_sink* sink, kbi_message_type type, int index, void* what) {
+    if (sink) sink->tell(sink->to, type, index, what);
+}
 
 typedef struct kbi_run {
     kb_state kb;
@@ -6696,7 +6389,7 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
 static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
@@ -6718,33 +6411,33 @@ static void kbi_sense(kbi_run* run) {
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
-// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
-// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the
+// block ends, but not if break left it. host: only a block of host work may not call it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
     if (timed && !run->call.called) run->call.called = name;
 }
 
-static void kbi_beat(kbi_run* run, bool machine) {
-    if (run->sink && run->sink->beat) run->sink->beat(run->sink->to, machine);
-}
+static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->sink && run->sink->word && run->index >= 0) run->sink->word(run->sink->to, run->index, &run->m);
+    if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
+}
+
+static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
+    kbi_raise(run, flag);
+    if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
+    kbi_give_word(run, KB_FAILED);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
-    kbi_raise(run, flag);
-    if (!kbi_failed(run)) {
-        va_start(list, format);
-        kbi_say_more(&run->m, format, list);
-        va_end(list);
-    }
-    kbi_give_word(run, KB_FAILED);
+    va_start(list, format);
+    kbi_vstop(run, flag, format, list);
+    va_end(list);
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
@@ -6785,33 +6478,19 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum {
-    KBI_TOUCHED = 1 << 20,
-    KBI_WAKING = 4,
-    KBI_LAUNCHES = 8,
-    KBI_GATE_NODES = 256,
-    KBI_GATE_SECONDS = 1,
-    KBI_ALARMS = 2,
-    KBI_MISSES = 2
-};
+enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+// clang-format off
 enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_FMA64,
-    KBI_F_SPIN,
-    KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
+    KBI_F_SPIN, KBI_F_COUNT
 };
+// clang-format on
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
-// its events read grows by up to 0.6 us with them.
+// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
+// what its events read grows by up to 0.6 us with them.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 enum { KBI_EMPTY_KERNELS = 14 };
 
@@ -6894,7 +6573,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there from version 18 of CUPTI on.
+// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there since version 18 of CUPTI.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6924,21 +6603,8 @@ typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, Activit
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
 
-typedef struct kbi_activity_call { // CUpti_ActivityAPI
-    uint32_t kind, id;
-    uint64_t start, end;
-    uint32_t process, thread, correlation, result;
-} kbi_activity_call;
-
-enum {
-    KBI_ACTIVITY_COPY = 1,
-    KBI_ACTIVITY_SET = 2,
-    KBI_ACTIVITY_DRIVER = 4,
-    KBI_ACTIVITY_RUNTIME = 5,
-    KBI_ACTIVITY_KERNEL = 10,
-    KBI_SPANS = 1 << 15,
-    KBI_ACTIVITY_BYTES = 1 << 20
-};
+enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -7025,16 +6691,6 @@ static struct kbi_lab {
 #endif
 } kbi_lab;
 
-// A text of what is being looked into, by a key of its own: where it lies.
-KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_lab.insight;
-    kbi_mapped* slot = kbi_map_find(&in->names, key);
-    if (slot->key) return (int32_t)slot->at;
-    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
-    kbi_put(&in->texts, text, strlen(text) + 1);
-    return (int32_t)slot->at;
-}
-
 // Of two of one name the first counts.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
     kbi_insight* in = &kbi_lab.insight;
@@ -7052,12 +6708,9 @@ KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double val
 
 // Why something that was asked for is not there.
 KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
-    kbi_insight* in = &kbi_lab.insight;
-    size_t n = strlen(in->message);
     va_list list;
-    if (n && n + 3 < sizeof in->message) n += (size_t)snprintf(in->message + n, sizeof in->message - n, "; ");
     va_start(list, format);
-    vsnprintf(in->message + n, sizeof in->message - n, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
 }
 
@@ -7069,25 +6722,21 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers that are compared.
-enum {
-    KBI_LEFT_UMASK,
-    KBI_LEFT_BLOCKED,
-    KBI_LEFT_LIMITS,
-    KBI_LEFT_CPUS,
-    KBI_LEFT_PRIORITY,
-    KBI_LEFT_LOCALE,
-    KBI_LEFT_VARIABLES,
-    KBI_LEFT_STANDARD,
-    KBI_LEFT_HANDLERS,
-    KBI_LEFT_COMPARED,
-    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
-    KBI_LEFT_FILES,
-    KBI_LEFT_MEMORY,
-    KBI_LEFT_COUNT
+// What a function can change of its process, as numbers.
+static const char* const kbi_leftover_names[] = {
+    "it changed the umask",
+    "it changed the priority of its process",
+    "it blocked signals",
+    "it changed how signals are handled",
+    "it changed the processors of its process",
+    "it changed the locale",
+    "it changed the environment",
+    "it closed or replaced stdin, stdout or stderr",
+    "it changed the limits of its process",
 };
 typedef struct kbi_leftovers {
-    uint64_t of[KBI_LEFT_COUNT];
+    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
+    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
 } kbi_leftovers;
 
 // The process as it was before the first function ran.
@@ -7104,56 +6753,52 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_leftovers kbi_leftovers_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31),
-                   start = 14695981039346656037u; // signals of the C library's threads
+    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
     const char* locale = setlocale(LC_ALL, NULL);
+    const mode_t mode = umask(077);
     kbi_leftovers now;
+    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
-    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
+    umask(mode);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    now.of[KBI_LEFT_FILES] = (uint64_t)file;
-    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
-    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
-    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
-    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-                                (kbi_status_number(status, "SigCgt:", 16) & library);
-    const mode_t mode = umask(077);
-    umask(mode);
-    now.of[KBI_LEFT_UMASK] = mode;
-    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    now.files = file < 0 ? INT32_MAX : file;
+    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
+    *same++ = mode;
+    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    *same++ = kbi_status_number(status, "SigBlk:", 16);
+    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+              (kbi_status_number(status, "SigCgt:", 16) & library);
     kbi_cpus_allowed(&cpus);
-    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    *same = kbi_hash(start, locale ? locale : "");
 #ifdef LC_GLOBAL_LOCALE
-    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
 #endif
-    for (char** v = environ; v && *v; v++)
-        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
-    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+    same++;
+    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
+    same++;
+    for (int i = 0; i < 3; i++) {
         struct stat about;
         bool open = fstat(i, &about) == 0;
         int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
     }
+    same++;
     for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
         uint64_t limit[2] = { 0, 0 };
         syscall(SYS_prlimit64, 0, i, NULL, limit);
-        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
     }
     return now;
 }
 
-static void kbi_before_note(void) {
-    kbi_before.known = true;
-    fegetenv(&kbi_before.floats);
-    kbi_before.state = kbi_leftovers_now();
-}
-
-// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+// Puts back what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_before_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
@@ -7167,30 +6812,15 @@ static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - k
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    static const char* const why[] = { "it changed the umask",
-                                       "it blocked signals",
-                                       "it changed the limits of its process",
-                                       "it changed the processors of its process",
-                                       "it changed the priority of its process",
-                                       "it changed the locale",
-                                       "it changed the environment",
-                                       "it closed or replaced stdin, stdout or stderr",
-                                       "it changed how signals are handled" };
-    enum {
-        KBI_MOST_FILES = 64,
-        KBI_MEMORY_PART = 16
-    }; // that it may leave open; and the part of the machine's memory
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
-    const uint64_t* was = kbi_before.state.of;
-    const kbi_leftovers left = kbi_leftovers_now();
-    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
-        if (left.of[i] != was[i]) return why[i];
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
-    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
-        return "it left memory allocated";
-    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
+    const kbi_leftovers *was = &kbi_before.state, left = kbi_leftovers_now();
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < KBI_COUNT(left.same); i++)
+        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
+    if (left.files > was->files + 64) return "it left files open";
+    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
+    if (left.threads <= was->threads) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
@@ -7202,8 +6832,8 @@ static const char* kbi_left_behind(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples
+// of it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: all are equal. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -7229,11 +6859,7 @@ static double kbi_clock_step(void) {
         ns[i] = (double)(kbi_now() - began);
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
-    if (step > 0) return step;
-    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
-    while (to == from) to = kbi_now();
-    for (next = to; next == to;) next = kbi_now();
-    return (double)(next - to);
+    return step > 0 ? step : 1e9;
 }
 
 // Work behind this begins when that before it has ended.
@@ -7245,46 +6871,28 @@ static void kbi_serialise(void) {
 #endif
 }
 
-static double kbi_measure_wall_bias(void) {
-    double ns[101], scratch[101];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t a = kbi_now();
-        ns[i] = (double)(kbi_now() - a);
-    }
-    double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
-    return KBI_MAX(bias, 1e-3); // above 0: it is known
-}
-
-// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
-// before and after (kbi_wall_lost).
-static void kbi_pass_begin(void) {
-    kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    kbi_serialise();
-}
-static void kbi_pass_end(void) {
-    kbi_lab.wall_end = kbi_now();
-    kbi_lab.turn = kbi_turn_now();
-}
-static double kbi_measure_pass_bias(void) {
+// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
+// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
+// the thread's time before and after (kbi_wall_lost).
+static double kbi_measure_wall_bias(bool single) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_pass_begin();
-            __asm__ __volatile__("" : : : "memory");
-            kbi_pass_end();
-            sum += kbi_lab.wall_end - kbi_lab.wall_start;
+            if (single) kbi_lab.turn = kbi_turn_now();
+            int64_t began = kbi_now();
+            kbi_serialise();
+            sum += kbi_now() - began;
+            if (single) kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
 
-// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
-// compiler knew: then the compiler may have removed the block, or done its work in advance.
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
+// the compiler knew: then the compiler may have removed the block, or done its work in advance.
 static int32_t kbi_keeps(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -7311,20 +6919,22 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias(false);
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
+    if (kbi_lab.wall_step > 20000)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock stood
-// still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a Ctrl-Z in it.
-// From 10 ms on a share of others is in every sample; and where they are in more than a third of the shorter ones, that
-// is what the machine, or the block's own threads, are like: then all samples count. All cases of a comparison together
-// decide that.
+// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock
+// stood still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a
+// Ctrl-Z in it. From 10 ms on a share of others is in every sample; and where they are in more than a third of the
+// shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
+// comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     if (run->call.unit != KBI_SAMPLE || kbi_lab.coarse || (run->backend->gpu && !run->work.host)) return false;
     const kbi_turn now = kbi_turn_now();
@@ -7338,18 +6948,14 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
-// few as --timeout leaves time for. What that costs in precision, the samples show.
-static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
-
-// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
+// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    double ns = (double)(now - kbi_lab.wall_start), target = KBI_MAX(20000, 1000 * kbi_lab.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
     if (run->sampling.stops != kbi_lab.stops) {
         kbi_lab.stood += now - kbi_lab.wall_start;
@@ -7373,7 +6979,6 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -7385,10 +6990,6 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (kbi_lab.wall_step >= 1000000) { // jiffies: all samples may read the same, and be half a step off
-        run->m.step_ns = kbi_lab.wall_step / (double)runs;
-        run->m.bias_error_ns = run->m.bias_apart_ns = run->m.step_ns / 2 / 1.96;
-    }
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
@@ -7503,8 +7104,7 @@ static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)2
 // Plain host memory needs no GPU.
 static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
-// --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
-// have theirs in different places
+// --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
 
 // Random bits, the same for a number and a seed; 0 for number 0, where nothing is moved.
 static uint64_t kbi_placement(const kbi_recipe* r) {
@@ -7514,9 +7114,9 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// By how many bytes memory is moved. On a GPU, a stage, by a multiple of 512 within a page of 2 MiB; blocks of their
-// own are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the host within
-// 16 pages of 4 KiB, so that offset and colour change: by a multiple of 256, which is what kb_alloc promises.
+// By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
+// other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
+// host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
 static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     if (b->gpu) return stage ? placement % (KBI_STAGE_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -7527,9 +7127,9 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
-// --- what the block's outputs held before: put back for the last run, so that only that can have written them
+// --- outputs: restored for the last run, so that only that run can have written them
 
-// Whether a block holds what was kept of it, as far as 16 looks can tell.
+// Whether a block equals its saved copy, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
@@ -7562,8 +7162,8 @@ static void kbi_hold_block(kbi_run* run, kbi_block* block) {
     b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
 }
 
-// The first call tells which blocks are read after the loop; kb_open has no such call, and keeps all if they are small.
-// What still is as the call before left it is an output.
+// Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
+// all blocks if they are small. A block that is still as the call before left it is an output.
 static void kbi_hold(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -7579,7 +7179,7 @@ static void kbi_hold(kbi_run* run) {
     }
 }
 
-// Whether there is anything to prove; then the outputs are as they were.
+// Restores the outputs; false: none was saved.
 static bool kbi_put_back(kbi_run* run) {
     bool any = false;
     for (kbi_block* block = run->memory.blocks; block; block = block->next) {
@@ -7599,7 +7199,7 @@ static bool kbi_last_run(const kbi_run* run, bool stale) {
     return false;
 }
 
-// --- the stage: the same buffers for all implementations of a group
+// --- the stage: shared buffers, the same for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -7627,14 +7227,14 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
 
 static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
     for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
+        memories[i]->saved = NULL;
         memories[i]->stage = NULL;
     }
     if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -7650,20 +7250,20 @@ static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memo
         kbi_memory* m = memories[i];
         m->stage = s;
         if (n < 2 || !m->most) continue;
-        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
-        good = m->wings != NULL;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->saved != NULL;
     }
     if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
-// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
 static void kbi_stage_enter(kbi_memory* m) {
     kbi_stage* s = m->stage;
     if (m->first) m = m->first;
     if (!s || s->on == m) return;
-    if (s->on && s->on->wings && s->on->reached) s->backend->memory.copy(s->on->wings, s->base, s->on->reached);
-    if (m->wings && m->reached) s->backend->memory.copy(s->base, m->wings, m->reached);
+    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
+    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
     s->on = m;
 }
 
@@ -7712,8 +7312,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     const kbi_backend* home = kbi_home(b, place);
     size_t total = kbi_block_total(bytes);
     char* staged = kbi_stage_place(b, m, place, total);
-    kbi_block* block =
-        m->kept; // what the call before had here, with what it left there; unless this one wants another
+    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
     if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
@@ -7814,8 +7413,8 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
-// give has the size that the function says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
+// not give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -7903,8 +7502,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
 
-// The first thread of each block writes the last argument to a line of its own behind the first one, if that is not
-// zero: what a kernel wrote is flushed at its end, which events see and CUPTI does not.
+// Unless the first argument is zero, the first thread of each block writes to a cache line of its own: at the end of
+// a kernel its writes are flushed, which takes time that events see and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -7961,41 +7560,36 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
                               NULL);
 }
 
-// An empty kernel of that shape; false where this GPU has no such launch.
+// False: this GPU cannot launch an empty kernel of this shape.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
-    // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
-    if (shape->writes)
-        arguments[0] =
-            kbi_lab.gpu.touch + (kbi_lab.gpu.empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
-    if (shape->cluster <= 1)
-        return kbi_lab.gpu.launch(f, blocks, 1, 1, threads, 1, 1, shared, kbi_lab.gpu.stream, all, NULL) == 0;
+    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+        arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
+    if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
-    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, kbi_lab.gpu.stream, &cluster, 1 };
-    return kbi_lab.gpu.launch_as && kbi_lab.gpu.launch_as(&config, f, all, NULL) == 0;
+    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, g->stream, &cluster, 1 };
+    return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
+}
+
+// A grid that fills the device; such kernels go over memory in a loop.
+static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+    return kbi_launch(f, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_read(const void* p, size_t bytes) {
     uint64_t n = bytes / 16;
-    void* sink = kbi_lab.gpu.device_clock;
-    void* arguments[] = { &p, &n, &sink };
-    kbi_launch(KBI_F_READ, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    kbi_launch_wide(KBI_F_READ, arguments);
 }
 
 static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
     uint64_t n = bytes / 16;
     void* arguments[] = { &to, &from, &n };
-    kbi_launch(KBI_F_COPY, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
-}
-
-static void kbi_gpu_write(void* to, size_t bytes) {
-    uint64_t n = bytes / 16;
-    uint32_t value = 0x3f000000;
-    void* arguments[] = { &to, &n, &value };
-    kbi_launch(KBI_F_WRITE, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_COPY, arguments);
 }
 
 // Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
@@ -8004,36 +7598,31 @@ static void kbi_look_persisting(void) {
     kbi_lab.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
 }
 
-// Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
+// The buffer is only read: dirty lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes); }
 
 // --- the gate: what is queued behind it starts when the host opens it ---
 
 static void kbi_gate_alarm(int number) {
-    (void)number;
-    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
     if (kbi_lab.gpu.flag) *kbi_lab.gpu.flag = 1;
     kbi_lab.gpu.alarmed = 1;
 }
 
 static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t;
-    memset(&t, 0, sizeof t);
-    t.it_value.tv_sec = seconds;
+    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
 static void kbi_gate_close(void) {
-    *kbi_lab.gpu.flag = 0;
-    kbi_lab.gpu.closed = true;
-    if (kbi_lab.gpu.wait_value) {
-        unsigned long long address = (unsigned long long)(uintptr_t)kbi_lab.gpu.device_flag;
-        if (kbi_lab.gpu.wait_value(kbi_lab.gpu.stream, address, 1, 0) != 0) kbi_lab.gpu.wait_value = NULL;
-    }
-    if (!kbi_lab.gpu.wait_value) {
-        uint64_t deadline =
-            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
-        void* arguments[] = { &kbi_lab.gpu.device_flag, &deadline };
+    kbi_gpu* g = &kbi_lab.gpu;
+    *g->flag = 0;
+    g->closed = true;
+    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
+        g->wait_value = NULL;
+    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
+        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
+        void* arguments[] = { &g->device_flag, &deadline };
         kbi_launch(KBI_F_GATE, 1, 1, arguments);
     }
     kbi_gate_watch(KBI_GATE_SECONDS);
@@ -8050,8 +7639,7 @@ static void kbi_gate_open(void) {
 
 // --- what the engine asks for ---
 
-// An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
-// the eviction.
+// An earlier case may have chosen another device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
     signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
@@ -8090,7 +7678,7 @@ static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
     uint64_t count = (uint64_t)n;
     uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
     void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
-    kbi_launch(KBI_F_FILL, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_FILL, arguments);
 }
 
 static const char* kbi_gpu_wait(void) {
@@ -8099,20 +7687,20 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
 static const char* kbi_gpu_broken(void) {
-    struct cudaPointerAttributes about;
+    struct cudaPointerAttributes flag;
+    const kbi_gpu* g = &kbi_lab.gpu;
     unsigned long long now = 0;
-    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
-    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
-        return "the function reset the device (cudaDeviceReset)";
-    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
+    if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
     if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
-                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    bool same =
+        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
@@ -8143,8 +7731,8 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
 }
 
-// What a profiler saw between two empty kernels belongs to the case that their grids name: the order of launches is the
-// one thing that all profilers keep. Each is alone on the GPU.
+// Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
+// profilers keep the order of launches.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -8154,15 +7742,24 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
+// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph = NULL;
+    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
+        return false;
+    *inside = cudaGetLastError();
+    *end = cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return true;
+}
+
 static void kbi_gpu_abandon(void) {
+    cudaError_t inside, end;
     kbi_gate_open();
     kbi_lab.gpu.at = 0;
-    enum cudaStreamCaptureStatus status;
-    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-        cudaGraph_t graph = NULL;
-        cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
-        if (graph) cudaGraphDestroy(graph);
-    }
+    kbi_capture_dropped(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
@@ -8202,7 +7799,7 @@ static void kbi_nvml_open(kbi_machine* m) {
         m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
+// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
 static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     static const struct {
         unsigned long long bit;
@@ -8212,11 +7809,10 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
-    for (int i = 0; i < KBI_COUNT(reasons); i++) {
-        size_t n = strlen(m->throttle);
-        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
-        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
-    }
+    for (int i = 0; i < KBI_COUNT(reasons); i++)
+        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
+            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
+                    reasons[i].name);
 }
 
 static void kbi_gpu_throttled(kbi_measured* m) {
@@ -8226,17 +7822,15 @@ static void kbi_gpu_throttled(kbi_measured* m) {
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
-    unsigned value = 0;
-    if (!kbi_lab.nvml.device) return;
-    if (kbi_lab.nvml.clock && kbi_lab.nvml.clock(kbi_lab.nvml.device, 2, &value) == 0) m->memory_clock = value;
-    if (kbi_lab.nvml.power && kbi_lab.nvml.power(kbi_lab.nvml.device, &value) == 0) m->power = value / 1000.0;
-    if (kbi_lab.nvml.temperature && kbi_lab.nvml.temperature(kbi_lab.nvml.device, 0, &value) == 0)
-        m->temperature = value;
-    kbi_gpu_throttled(m);
+    const kbi_nvml* n = &kbi_lab.nvml;
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
-    unsigned count = 64;
-    if (kbi_lab.nvml.processes && kbi_lab.nvml.processes(kbi_lab.nvml.device, &count, processes) == 0 && count > 1)
-        m->others = (int32_t)count - 1;
+    unsigned value = 0, count = 64;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 2, &value) == 0) m->memory_clock = value;
+    if (n->power && n->power(n->device, &value) == 0) m->power = value / 1000.0;
+    if (n->temperature && n->temperature(n->device, 0, &value) == 0) m->temperature = value;
+    if (n->processes && n->processes(n->device, &count, processes) == 0 && count > 1) m->others = (int32_t)count - 1;
+    kbi_gpu_throttled(m);
 }
 #endif
 
@@ -8252,14 +7846,13 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 static void kbi_cupti_keep(const kbi_activity* r) {
-    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
-    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
-    bool own = kernel && r->name &&
-               (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") || kbi_is(r->name, "kbi_gate") ||
-                kbi_is(r->name, "kbi_clock"));
+    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
-    if (own || !span.start || span.end < span.start) return; // 0: not known when it began and ended
+    for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
+    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
+    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
     kbi_lab.cupti.spans[kbi_lab.cupti.n++] = span;
 }
 
@@ -8267,40 +7860,37 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
-        if (kbi_lab.cupti.look) {
+        if (kbi_lab.cupti.look)
             kbi_lab.cupti.look(r);
-            continue;
-        }
-        if (kbi_lab.cupti.open) kbi_cupti_keep(r);
+        else if (kbi_lab.cupti.open)
+            kbi_cupti_keep(r);
     }
     KBENCH_FREE(buffer);
 }
 
-// What an error of CUPTI's means here, and what mends it.
+// What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
     static const struct {
-        int error;
+        int error, same;
         const char* why;
     } known[] = {
-        { 26, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35,
+        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
+        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 35, 0,
           "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
           "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 41, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, "under WSL the GPU's counters cannot be read; take Linux itself" },
+        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
+        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
+        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
+        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
     };
     const char* text = NULL;
     for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error) return snprintf(out, 400, "%s", known[i].why), out;
-    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text ? text : "an error", error), out;
+        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0 || !text) text = "an error";
+    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
 }
 
-// Finds the library and hands it its buffers; false: it is not there, or did not take them. Once in a process.
 static bool kbi_cupti_load(void) {
     static const char* const names[] = { "libcupti.so",
                                          "libcupti.so.13",
@@ -8330,8 +7920,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
-// What CUPTI does at the first launch behind a switch it does here, and not behind a closed gate. If all that took so
-// long that the clock may have fallen, the GPU works for as long.
+// After it is switched, CUPTI does work at the first launch: here, and not behind a closed gate. If the switch took
+// so long that the GPU's clock may have fallen, a kernel spins to raise it.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -8344,7 +7934,6 @@ static void kbi_cupti_settle(int64_t began) {
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
 
-// What a block's work on the device is recorded as.
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
 
 static bool kbi_cupti_open(void) {
@@ -8360,7 +7949,7 @@ static bool kbi_cupti_open(void) {
     return c->open;
 }
 
-// Why it did not open.
+// Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
     if (kbi_lab.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_lab.cupti.error, out);
     if (kbi_lab.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
@@ -8381,8 +7970,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// The spans of groups of `kernels` consecutive kernels, copies and memsets since the last call, in ns: first start to
-// last end.
+// Groups of `kernels` consecutive kernels, copies and memsets since the last call: from first start to last end, in
+// ns.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_lab.cupti.flush(1);
@@ -8396,7 +7985,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Forgets what was launched before: of what still runs, records may come later, or without times.
+// Work that still runs is waited for, since its records may come later.
 static void kbi_cupti_forget(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
@@ -8408,10 +7997,10 @@ static void kbi_cupti_forget(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
-    show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
-    more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
-    pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
+// A group: launches whose mean is a sample, finer than the steps of their events. With more than 8 kernels queued
+// behind it a launch's events read up to 0.6 us more, so each launch waits behind a gate of its own. Pairs of events
+// differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
+// (H200, driver 580)
 static void kbi_sample_open(bool gated, int size) {
     kbi_lab.gpu.at = 0;
     kbi_lab.gpu.size = size;
@@ -8423,14 +8012,13 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_lab.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction takes the page tables of the GPU's own command buffers along. Found again on the way into a kernel,
-    // out of it, or between two, they are 0.3 to 0.9 us that depend on how many kernels the block has: let empty
-    // kernels find them first.
+    // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
+    // by how many kernels the block has; so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
 }
 
-// Whether that was the last launch of the group.
+// True: that was the last launch of the group.
 static bool kbi_launch_end(void) {
     float ms = NAN;
     cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
@@ -8441,14 +8029,14 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
+// If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
+// alarm alone may be a machine that stood still.
 static void kbi_gate_learn(void) {
     kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
     if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
 }
 
-// A launch of the harness's own, timed by itself, stands between these two; ns.
+// Around a single launch of the harness; its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
@@ -8474,12 +8062,11 @@ static double kbi_sample_mean(int size) {
     return sum / size;
 }
 
-// A pageable copy waits for the stream, so that none of what follows it can be queued behind a gate.
+// A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
 }
 
-// Whether graphs of the block are timed instead of single launches.
 static bool kbi_wants_graph(const kbi_run* run) {
     return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
 }
@@ -8507,7 +8094,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts; one in which the machine stood still is taken again.
+// Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_lab.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -8515,14 +8102,12 @@ static bool kbi_sample_counts(kbi_run* run) {
     if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
-    // the block waits for work behind the gate: from here on there is none, and what was timed behind it is no rival to
-    // what is not
+    // The block waits for work behind the gate: from here on there is no gate, and samples with one are dropped.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-// Ends a sample; true when its group is complete and its times can be read.
 static bool kbi_sample_complete(kbi_run* run) {
     if (!kbi_launch_end()) return false;
     run->sampling.open = false;
@@ -8530,7 +8115,7 @@ static bool kbi_sample_complete(kbi_run* run) {
     return kbi_sample_counts(run);
 }
 
-// The empty kernels of a shape; a launch that this GPU refuses counts as the plainest.
+// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
 static int kbi_empty_of(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_lab.calibration;
     for (int i = 0; i < c->n_empties; i++)
@@ -8542,9 +8127,8 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
-    to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
-    along, in turn with the block.                                                                                   */
+// What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
+// alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
@@ -8561,7 +8145,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 
 static const int kbi_truth_threads[] = { 32, 256, 1024 };
 
-// What an empty kernel of that shape takes itself: between those that were measured.
+// The time of an empty kernel, interpolated between the shapes that were measured.
 static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     const kbi_truth* truth = &kbi_lab.calibration.truth;
     const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
@@ -8574,14 +8158,13 @@ static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     return one + all * (every - one);
 }
 
-// Standard deviation of what the bias may be off, alike for all launches of a case, in ns: so far another kernel of its
-// shape is like an empty one (tests/gpu/shapes.py).
+// Standard deviation of the bias, the same for all launches of a case, in ns: how far a kernel differs from the empty
+// one of its shape (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-/*  How long an empty kernel can take where CUPTI did not say. No clock in it sees the way into a kernel and out of it,
-    so that little is known: no less than nothing, and no more than the plainest one takes in a row of them, which has
-    the way from one to the next on top. What events read more around another shape, or behind an eviction, than around
-    the plainest may be the kernel's or the events'; and they read as long as it takes at least.                     */
+// The longest time that an empty kernel can take, if CUPTI did not measure it: that of the plainest one in a row of
+// them, which includes the way from one to the next; and what events read more around this shape, or behind an
+// eviction, than around the plainest one. It is no longer than what events read.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_lab.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -8589,9 +8172,8 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// What an empty kernel takes itself: as measured, or the middle of what is possible; and the standard deviation of what
-// the bias may be off by then, where all that is possible is as likely: all told, and without what a kernel in a row of
-// them takes at most, which all shapes have in common.
+// The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
+// bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* of = &kbi_lab.calibration.empties[which];
     double row = kbi_lab.calibration.row;
@@ -8625,7 +8207,7 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_lab.gpu.ns[0];
 }
 
-// N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
+// N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -8639,7 +8221,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     g->launches = (n + copies - 1) / copies * copies;
     if (kbi_lab.cupti.open) return g->launches; // each is a sample of its own
     run->m.launches = (int32_t)g->launches;
-    // one of over 2 ms is a slot by itself: rounds are what a contest is known by
+    // one of over 2 ms is a slot by itself: a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -8669,7 +8251,6 @@ static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
-// An alarm in either of the two is one of both.
 static double kbi_graph_slope(const kbi_graph* g) {
     double once = kbi_graph_ns(g->many[0], !g->ungated);
     bool alarmed = kbi_lab.gpu.alarmed != 0;
@@ -8715,9 +8296,8 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // --- a group that has ended, by events or by CUPTI's durations ---
 
-// The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
-// events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
-// and copies a launch has. If a block cannot be captured, the first group that divides evenly tells.
+// The mean of a group, as events give it. NaN: not all launches were recorded, and the group has to be taken again.
+// Stream capture tells how many kernels and copies a launch has; without it the first group that divides evenly does.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -8808,7 +8388,7 @@ static double kbi_least_gap(double* ns, int n) {
     return step;
 }
 
-// The smallest step between event times: from empty pairs, which differ by few of them.
+// The smallest step between event times, from empty pairs, whose times differ by few steps.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
@@ -8824,7 +8404,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_lab.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-// What an empty kernel takes in a row of them: the harness's own, or one of a shape.
+// The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -8869,7 +8449,7 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
-// The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
+// Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
 static bool kbi_measure_truth(kbi_truth* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
@@ -8890,7 +8470,7 @@ static bool kbi_measure_truth(kbi_truth* truth) {
 }
 #endif
 
-// What the calibration is held against, if another process measured it.
+// Another process measured this.
 static void kbi_truth_set(const kbi_truth* truth) {
 #if KBI_CUDA
     kbi_lab.calibration.truth = *truth;
@@ -8911,7 +8491,8 @@ typedef struct kbi_seen {                                            // what a c
     kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another
+// runtime.
 static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -9034,9 +8615,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 
 static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
 
-// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
-// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
-// been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
+// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
+// busy: after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may
+// have been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
@@ -9075,8 +8656,8 @@ static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be fr
     return nodes;
 }
 
-// One number for the work of a captured block: of each node its type, of kernels also function, grid, block and shared
-// memory, which the driver's own structure begins with. Where in the block they stand is no matter.
+// A hash of the work of a captured block, whatever its order: of each node its type; of kernels also function, grid,
+// block and shared memory, with which the driver's structure begins.
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -9112,7 +8693,7 @@ static void kbi_stop_refused(kbi_run* run) {
              v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
 }
 
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+// The error of the forbidden call, if the block did not fetch it, says more than that of the capture's end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
@@ -9176,17 +8757,12 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 
 // An exception may be what a library makes of a call that capture refused.
 static void kbi_gpu_audit_left(kbi_run* run) {
-    enum cudaStreamCaptureStatus status;
-    cudaGraph_t graph = NULL;
-    if (cudaStreamIsCapturing(run->kb.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
-        return;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    if (inside != cudaSuccess || end != cudaSuccess) kbi_audit_refused(run, inside, end);
-    if (graph) cudaGraphDestroy(graph);
-    cudaGetLastError();
+    cudaError_t inside, end;
+    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_refused(run, inside, end);
 }
 
-// A launch behind the samples, captured as the first one was: it has to hold the same work.
+// A launch after the samples, captured as the first one was, has to do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     cudaGraph_t graph = NULL;
     size_t n = 0;
@@ -9243,7 +8819,7 @@ typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the
 
 // --- whether kb->stream waits for the work of these calls ---
 
-// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+// How many works of each stream end before the next operation of a stream, or of the host, begins.
 enum { KBI_STREAMS = 64 };
 typedef struct kbi_front {
     int64_t done[KBI_STREAMS];
@@ -9406,17 +8982,6 @@ static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uin
     return wrong;
 }
 
-// Where nothing submits work, the capture says so: libraries may have ways of their own.
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    const kbi_cuda_call *allocates = kbi_call_first(calls, n, KBI_ALLOCATES), *copies, *waits;
-    copies = kbi_call_first(calls, n, KBI_COPIES), waits = kbi_call_first(calls, n, KBI_HOST_WAITS);
-    if (allocates && !(expect & KB_EXPECT_ALLOC))
-        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, allocates, ": allocation is timed");
-    if (copies && !(expect & KB_EXPECT_TRANSFER))
-        return kbi_verdict_give(v, KB_FLAG_TRANSFER, copies, ": a copy is timed");
-    return waits && kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, waits, ": the host waits inside the timed block");
-}
-
 // What the record says of a block that capture would refuse, or change.
 static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
     for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
@@ -9430,18 +8995,29 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
                 v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
-// work on the default stream is allowed if kb->stream waits for it.
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With
+// KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+    static const struct {
+        int kinds;
+        unsigned expected;
+        kb_flag flag;
+        const char* why;
+    } bad[] = { { KBI_ALLOCATES, KB_EXPECT_ALLOC, KB_FLAG_ALLOC_INSIDE, ": allocation is timed" },
+                { KBI_COPIES, KB_EXPECT_TRANSFER, KB_FLAG_TRANSFER, ": a copy is timed" },
+                { KBI_HOST_WAITS, 0, KB_FLAG_SYNC_INSIDE, ": the host waits inside the timed block" } };
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
     v->known = 1;
     v->flag = -1;
     v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
     for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) ||
-                 (!by_host && kbi_judge_order(v, calls, n, stream, strict)) ||
-                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, calls, n, stream, strict));
+    // If nothing submits work, the capture says so: libraries may have ways of their own.
+    for (int i = 0; i < KBI_COUNT(bad) && !wrong && !by_host && strict; i++) {
+        const kbi_cuda_call* c = expect & bad[i].expected ? NULL : kbi_call_first(calls, n, bad[i].kinds);
+        if (c) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    }
     if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
 }
 
@@ -9533,23 +9109,18 @@ static __thread struct kbi_outer {
     int64_t first; // of its driver calls
 } kbi_outer;
 
-static bool kbi_has_word(const char* words, const char* word) {
-    size_t n = strlen(word);
-    for (const char* at = words; (at = strstr(at, word)) != NULL; at += n)
-        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
-    return false;
-}
-
-// "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
+// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    char plain[64], *end;
-    snprintf(plain, sizeof plain, "%s", name);
-    *own = (end = strstr(plain, "_pt")) != NULL;
+    size_t n = strlen(name);
+    const char* end = strstr(name, "_pt");
+    *own = end != NULL;
+    if (end) n = (size_t)(end - name);
     for (int cut = 0; cut < 2; cut++) {
-        if (end) *end = 0;
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
-        end = strstr(plain, "_v");
+            for (const char* p = kbi_driver_calls[i].names; *p; p += strcspn(p, " "), p += *p == ' ')
+                if (strcspn(p, " ") == n && strncmp(p, name, n) == 0) return &kbi_driver_calls[i];
+        end = strstr(name, "_v");
+        if (end) n = (size_t)(end - name);
     }
     return NULL;
 }
@@ -9718,19 +9289,17 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-/*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type that
-    kb_flops_as says; else of KB_DTYPE's, without one f32; and where a launch does more than that allows, of the next
-    that its elements do: tf32, f16, bf16, and where nothing is said fp8, int8. Of two roofs the nearer one counts.
-    ABOVE_ROOF, on a GPU: more than 1.05 times the highest that may be meant (tensor cores: 1.1). Bytes only where they
-    cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what wrote it
-    ends. Operations always, against what products of zeros reach: random numbers cost power, and power costs clock.
-    Each is measured when first needed, and told to later processes of the run. f32 and f64 by chains of FMA; f64's
-    tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
-    percentage of them, and nothing is above. --env shows what there is.
-    The share of a cold case of 1 MiB and more is of a cold launch that moves as many bytes (kbi_want_reached).
-    On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
-    of less than twice the largest cache has no share of the memory's bandwidth.   */
+// Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
+// kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
+// elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
+// ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
+// they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
+// wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
+// Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured
+// by chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed,
+// they are not known: no percentage of them, and nothing is above. On the CPU a roof is what one core reaches,
+// beyond its caches, with the vectors of this build; types smaller than f32 count as f32. Several threads pass 100
+// %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory.
 
 // --- one core of the host ---
 
@@ -9746,8 +9315,8 @@ typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
 typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
-// So many turns of 12 independent chains x = x a + b, in registers: enough for two units of four to five cycles. What
-// comes out goes where the compiler has to believe that somebody reads it, and what goes in it cannot know.
+// 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
+// compiler can neither know the input nor drop the output.
 #define KBI_CORE_CHAINS(name, scalar, vector)                                                                     \
     KBI_OPTIMISE static void name(int64_t turns, volatile scalar* seed) {                                         \
         scalar start[14 * KBI_VECTOR / sizeof(scalar)];                                                           \
@@ -9772,7 +9341,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
     kbi_words sum[4], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
-        // alone the hardware looks no farther than a page: that was 0.6 of what came
+        // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
         memcpy(word, from + i, sizeof word);
         sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
@@ -9793,59 +9362,43 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
-// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
-static bool kbi_core_cached(const kbi_measured* m) {
-    double evicts = 2 * (double)kbi_core_cache();
-    double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
-    return m->bytes < evicts || (tracked > 0 && tracked < evicts);
-}
-
-// Large pages where the system has them: thousands of small ones take longer to come than to be measured.
-static char* kbi_core_pages(size_t size) {
-    void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-    madvise(p, size, MADV_HUGEPAGE);
-#endif
-    return (char*)p;
-}
-
-// Whether another look follows so many: into 50 ms, three at least; but where memory is slow to come and to be passed
-// over, one at least and no more than end within a quarter of a second.
-static bool kbi_core_again(int looks, int64_t all, int64_t looked, int64_t last) {
-    if (looks && all + last > 250000000) return false;
-    return looks < 3 || (looked < 50000000 && looks < 1000);
-}
-
-// The best of some looks. What others had of the processor meanwhile is none of it: a pass over memory takes longer
-// than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
+// a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
+// memory takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
-    int64_t began = kbi_now(), turns = 100000, measured, last = 0;
-    bool memory = which <= KBI_ROOF_WRITE;
+    const bool memory = which <= KBI_ROOF_WRITE;
+    int64_t began = kbi_now(), turns = 100000, last = 0;
     // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    char* a = memory ? kbi_core_pages(size) : NULL;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
-    if ((memory && !a) || (!memory && which != KBI_ROOF_F32 && which != KBI_ROOF_F64)) {
-        kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
-        return;
+    char* a = NULL;
+    kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
+    if (which > KBI_ROOF_F32) return;
+    if (memory) {
+        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+        if (a == MAP_FAILED) return;
+#ifdef MADV_HUGEPAGE
+        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+#endif
+        memset(a, 1, size); // pages come when they are written
     }
-    if (memory) memset(a, 1, size); // pages come when they are written
-    measured = kbi_now();
-    for (int i = 0; kbi_core_again(i, kbi_now() - began, kbi_now() - measured, last); i++) {
+    const int64_t measured = kbi_now();
+    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
+        if (i >= 3 && kbi_now() - measured >= 50000000) break;
         int64_t at = kbi_now(), ran = kbi_clock_ns(KBI_CLOCK_THREAD);
-        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
-        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
-        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
-        if (which == KBI_ROOF_F32) kbi_core_f32(turns, &one32);
-        if (which == KBI_ROOF_F64) kbi_core_f64(turns, &one64);
-        if (memory) __asm__ __volatile__("" : : "r"(a) : "memory");
+        switch (which) {
+        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
+        case KBI_ROOF_READ: kbi_core_read(a, size); break;
+        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
+        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
+        default: kbi_core_f64(turns, &one64); break;
+        }
+        __asm__ __volatile__("" : : "r"(a) : "memory");
         last = at = kbi_now() - at, ran = kbi_clock_ns(KBI_CLOCK_THREAD) - ran;
         best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
     }
@@ -9856,69 +9409,65 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-enum kbi_stream_of { KBI_BY_KERNEL, KBI_BY_RUNTIME };
-
-static void kbi_stream_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-        cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
-}
-
-// The best of five, by events, in bytes a second; bytes counts what is read and written.
-static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    float best = 0;
-    double bytes = which == KBI_ROOF_COPY ? 2.0 * (double)size : (double)size;
-    for (int i = 0; i < 6; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        kbi_stream_memory(which, by, a, b, size);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
+// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
+// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    double best = NAN;
+    uint64_t n = size / 16;
+    uint32_t value = 0x3f000000;
+    void* write[] = { &b, &n, &value };
+    for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
+        double ns[6];
+        for (int i = 0; i < KBI_COUNT(ns); i++) {
+            kbi_single_begin(cold, cold);
+            if (which == KBI_ROOF_READ)
+                kbi_gpu_read(a, size);
+            else if (which == KBI_ROOF_COPY && runtime)
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+            else if (which == KBI_ROOF_COPY)
+                kbi_gpu_copy_kernel(b, a, size);
+            else if (runtime)
+                cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+            else
+                kbi_launch_wide(KBI_F_WRITE, write);
+            ns[i] = kbi_single_end();
+        }
+        kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
+        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
     }
-    return best > 0 ? bytes / best * 1e3 : 0;
+    return best;
 }
 
-// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
-static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
-    double ns[6], scratch[6];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_single_begin(true, true);
-        kbi_stream_memory(which, by, a, b, size);
-        ns[i] = kbi_single_end() - bias;
-    }
-    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+static bool kbi_two_buffers(char* two[2], size_t size) {
+    two[0] = two[1] = NULL;
+    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
+    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return good;
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
-// kernel and runtime; NaN: no room.
+static void kbi_free_buffers(char* two[2]) {
+    for (int i = 0; i < 2; i++) cudaFree(two[i]);
+    cudaGetLastError();
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
 static double kbi_reached_cold(int which, int power, double bias) {
     double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
+    char* two[2];
     if (*known > 0 || kbi_nan(*known)) return *known;
-    const double bytes = ldexp(1, power);
-    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
-    char *a = NULL, *b = NULL;
     *known = NAN;
-    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
-        cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
-        if (which != KBI_ROOF_READ) ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
-        if (ns > 0) *known = bytes / ns * 1e9;
-    }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
+    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
+    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
+    kbi_free_buffers(two);
     return *known;
 }
 
-// What such a launch of as many bytes as a cold case moves reaches. Up to an L2 of what a launch wrote reaches memory
-// only after its last event, so that a copy of little more than L2 passes the bandwidth of a large one. Between powers
-// of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
+// The rate that a cold copy, read or write of as many bytes as the case reaches. Up to an L2 of what a launch wrote
+// reaches memory only after its last event, so a copy of little more than L2 is faster than a large one. Between
+// powers of two the rate is interpolated. From 64 times L2 on the roof is used.
 static void kbi_want_reached(kbi_run* run, int which) {
     double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
@@ -9934,8 +9483,7 @@ enum { KBI_PROBE = 65536 };
 
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
 
-// One warp reads 64 KiB, which takes as long as its loads take one after the other: L2 or memory is a factor of 2.
-// cold: after what goes before a cold launch.
+// One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -9944,8 +9492,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
-// of many times its size has pushed out. The least of so many places. NaN where these two cannot be told apart.
+// Which part of an L2's worth of data the eviction removes. 0: it reads as fast as what was just read; 1: as slow as
+// what a buffer of many times its size has evicted. The least of some places; NaN if these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -9974,50 +9522,39 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
            eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
-    if (size > eighth) size = eighth;
-    char *a = NULL, *b = NULL;
-    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE; which++) {
-            if (!kbi_nan(m->roofs.of[which])) continue;
-            int64_t began = kbi_now();
-            double kernel = kbi_time_memory(which, KBI_BY_KERNEL, a, b, size),
-                   runtime = which == KBI_ROOF_READ ? 0 : kbi_time_memory(which, KBI_BY_RUNTIME, a, b, size),
-                   best = KBI_MAX(kernel, runtime);
-            if (m->tool[0] || best <= 0) best = KBI_UNTOLD;
-            kbi_roof_put(&m->roofs, which, best, best, kbi_seconds_since(began));
-        }
-        if (!m->tool[0]) m->cold = kbi_measure_cold(m, b, a, size);
+    char* two[2];
+    size = KBI_MIN(size, eighth);
+    bool good = kbi_two_buffers(two, size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+        if (!kbi_nan(m->roofs.of[which])) continue;
+        int64_t began = kbi_now();
+        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
+        kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
+    kbi_free_buffers(two);
 }
 
 // --- its arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
-// that fails says nothing about the device: KBI_UNTOLD.
+// FMA rate, two operations each, from a full grid of independent chains; each: FMA of a thread and iteration.
+// KBI_UNTOLD: a launch failed.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    float best = 0;
-    void* sink = kbi_lab.gpu.touch;
-    void* arguments[] = { &sink, &iterations };
-    unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
+    double best = INFINITY;
+    void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
     for (int i = 0; i < 5; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        int failed = kbi_launch(kernel, blocks, 256, arguments);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (failed || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess ||
-            cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop) != cudaSuccess)
-            return cudaGetLastError(), KBI_UNTOLD;
-        if (i && (best == 0 || ms < best)) best = ms;
+        kbi_single_begin(false, false);
+        int failed = kbi_launch_wide(kernel, arguments);
+        double ns = kbi_single_end();
+        if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
+        if (i) best = KBI_MIN(best, ns);
     }
-    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : KBI_UNTOLD;
+    return 2 * each * (double)iterations * kbi_lab.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
 }
 
-// Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
-// prototypes, codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
+// Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
+// codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
 typedef struct kbi_algorithm {
     uint64_t data[8];
     size_t workspace;
@@ -10026,28 +9563,38 @@ typedef struct kbi_algorithm {
     int reserved[4];
 } kbi_algorithm;
 
+#define KBI_CUBLAS_CALLS(x)                                                                                          \
+    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
+        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
+            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
+                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
+                    x(layout, "MatrixLayoutCreate",                                                                  \
+                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
+                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
+                                                                               (void** preference))                  \
+                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
+                              (void* preference, int attribute, const void* value, size_t n))                        \
+                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
+                                    x(search, "MatmulAlgoGetHeuristic",                                              \
+                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
+                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
+                                        x(multiply, "Matmul",                                                        \
+                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
+                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
+                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
+                                           size_t bytes, kb_stream stream))
+
 typedef struct kbi_cublas {
     void* handle;
-    int (*create)(void** handle);
-    int (*destroy)(void* handle);
-    int (*describe)(void** what, int compute, int scale);
-    int (*describe_more)(void* what, int attribute, const void* value, size_t bytes);
-    int (*describe_end)(void* what);
-    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
-    int (*layout_end)(void* matrix);
-    int (*prefer)(void** preference);
-    int (*prefer_more)(void* preference, int attribute, const void* value, size_t bytes);
-    int (*prefer_end)(void* preference);
-    int (*search)(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                  kbi_algorithm* found, int* n);
-    int (*multiply)(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b, void* of_b,
-                    const void* beta, const void* c, void* of_c, void* d, void* of_d, const kbi_algorithm* algorithm,
-                    void* workspace, size_t bytes, kb_stream stream);
+#define KBI_X(name, symbol, parameters) int(*name) parameters;
+    KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
 } kbi_cublas;
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
     kb_dtype fill;
+    uint64_t one; // in the type of scale
 } kbi_product;
 
 enum {
@@ -10060,43 +9607,34 @@ enum {
 };
 
 // f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
-static const kbi_product kbi_products[] = {
-    { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64 },     { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32 },
-    { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16 },     { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16 },
-    { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16 }, { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3 },
-    { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8 }
-};
+static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
+                                            { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
+                                            { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
+                                            { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16, 0x3c00 },
+                                            { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16, 0x3f800000 },
+                                            { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
+                                            { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
 // Newest first; one that this driver is too old for does not start.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
+        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (!library) continue;
-        kbi_find(library, "cublasLtCreate", &c->create);
-        kbi_find(library, "cublasLtDestroy", &c->destroy);
-        kbi_find(library, "cublasLtMatmulDescCreate", &c->describe);
-        kbi_find(library, "cublasLtMatmulDescSetAttribute", &c->describe_more);
-        kbi_find(library, "cublasLtMatmulDescDestroy", &c->describe_end);
-        kbi_find(library, "cublasLtMatrixLayoutCreate", &c->layout);
-        kbi_find(library, "cublasLtMatrixLayoutDestroy", &c->layout_end);
-        kbi_find(library, "cublasLtMatmulPreferenceCreate", &c->prefer);
-        kbi_find(library, "cublasLtMatmulPreferenceSetAttribute", &c->prefer_more);
-        kbi_find(library, "cublasLtMatmulPreferenceDestroy", &c->prefer_end);
-        kbi_find(library, "cublasLtMatmulAlgoGetHeuristic", &c->search);
-        kbi_find(library, "cublasLtMatmul", &c->multiply);
-        bool all = c->create && c->destroy && c->describe && c->describe_more && c->describe_end && c->layout &&
-                   c->layout_end && c->prefer && c->prefer_more && c->prefer_end && c->search && c->multiply;
+#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
+        KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
         if (all && c->create(&c->handle) == 0) return true;
         dlclose(library);
     }
     return false;
 }
 
-// A, given transposed, times B, by each of the algorithms that the library thinks best; workspace, A, B, result follow
-// each other from data on. The fastest launch in ns: alone behind a spin that costs hardly any power, so that the clock
-// is as high as it gets, and as long as submitting takes. 0: it has no such product, or (failed) nobody knows.
+// A^T B by each of the library's best algorithms; workspace, A, B and result follow each other from data on. The
+// fastest launch in ns, behind a spin that lasts as long as submitting and costs hardly any power, so that the clock
+// is as high as it gets. 0: the library has no such product, or (failed) it is not known.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side, bool* failed) {
     void *what = NULL, *preference = NULL, *in = NULL, *out = NULL;
     kbi_algorithm found[KBI_LT_FOUND];
@@ -10104,13 +9642,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     signed char fast = 1;
     size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
     char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const double one64 = 1;
-    const float one32 = 1;
-    const int32_t one_whole = 1;
-    const uint16_t one16 = 0x3c00;
     const uint64_t zero = 0;
-    const void* one = p->scale == 0 ? (const void*)&one32 : p->scale == 1 ? (const void*)&one64 : (const void*)&one16;
-    if (p->scale == 10) one = &one_whole;
     int e = c->describe(&what, p->compute, p->scale);
     if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
     if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
@@ -10119,59 +9651,53 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     if (!e) e = c->prefer(&preference);
     if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
     if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = 0;
+    double best = INFINITY;
     for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        float ms = 0;
         uint64_t cycles = 400000;
         void* arguments[] = { &cycles };
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        int refused = c->multiply(c->handle, what, one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
+        kbi_single_begin(false, false);
+        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
                                   workspace, kbi_lab.gpu.stream);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) break;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i % 4 && !refused && (best <= 0 || ms * 1e6 < best)) best = ms * 1e6;
+        double ns = kbi_single_end();
+        if (kbi_nan(ns)) break;
+        if (i % 4 && !refused) best = KBI_MIN(best, ns);
     }
     if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
     if (what) c->describe_end(what);
     cudaGetLastError();
-    *failed = best <= 0 && e != KBI_LT_UNSUPPORTED;
-    return best;
+    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
+    return kbi_finite(best) ? best : 0;
 }
 
-static const double kbi_product_seconds = 0.2; // for a roof
-
-// The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
+// The best over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool, large ones fill
+// it.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
+    const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
     bool failed = false, told = false;
-    int in_bytes = 1, out_bytes = 1;
-    for (int i = 0; i < KBI_COUNT(kbi_products); i++)
-        if (kbi_products[i].roof == which) in_bytes = kbi_products[i].in_bytes, out_bytes = kbi_products[i].out_bytes;
-    while (largest > 1024 && largest * largest * (2 * in_bytes + out_bytes) > room) largest /= 2;
-    size_t all = (size_t)(largest * largest * (2 * in_bytes + out_bytes)) + KBI_LT_BYTES;
-    if (cudaMalloc((void**)&data, all) != cudaSuccess) { // perhaps there is room after another case
-        cudaGetLastError();
-        *of = *most = NAN;
-        return;
-    }
+    while (first->roof != which) first++;
+    const int bytes = 2 * first->in_bytes + first->out_bytes;
+    while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
+    *of = *most = NAN; // perhaps there is room after another case
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
     *of = *most = 0;
     uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
     void* arguments[] = { &rest };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
-        for (int i = 0; i < KBI_COUNT(kbi_products); i++) {
-            const kbi_product* p = &kbi_products[i];
+        for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
-            for (int zeros = 0; zeros < 2 && p->roof == which; zeros++) {
-                double left = kbi_product_seconds - kbi_seconds_since(began);
+            for (int zeros = 0; zeros < 2; zeros++) {
+                double left = seconds - kbi_seconds_since(began);
                 if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * in_bytes), kbi_lab.gpu.stream);
+                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
+                                    kbi_lab.gpu.stream);
                 else
                     kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
                 double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
@@ -10186,16 +9712,15 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
     double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
-    int64_t began = kbi_now();
     kbi_cublas c;
     memset(&c, 0, sizeof c);
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
+    int64_t began = kbi_now();
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
     if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
     double took = kbi_seconds_since(began);
-    // the library takes a quarter of a second to open when first, which is no roof's
     bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now();
+    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
     if (opened) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
@@ -10203,6 +9728,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
     if (fma > of) of = fma;
     if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
+    cudaGetLastError();
     kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
 }
 #endif
@@ -10220,20 +9746,23 @@ static void kbi_want_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
-// one core of the host, whatever the device.
+// Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
-    bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
     m->core = run->work.host || !run->backend->gpu;
-    const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    if (m->status == KB_OK && m->n > 0 && !under_tool) {
-        if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+    // The bandwidth of memory says nothing of data that may be in the host's caches: less than twice the largest one.
+    // Data from KB_ALLOC may be small, and read many times in a run.
+    const double evicts = m->core ? 2 * (double)kbi_core_cache() : 0;
+    const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
+    const bool cached = m->bytes < evicts || (tracked > 0 && tracked < evicts);
+    const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
+    if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
+        if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
 #if KBI_CUDA
-        if (kbi_finite(m->bytes) && m->bytes > 0 && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+        if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
 #endif
-        for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
+        for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
@@ -10256,45 +9785,29 @@ static void kbi_want_roofs(kbi_run* run) {
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
-    cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
-    kbi_lab.gpu.stream_number = 0;
-    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
-        kbi_lab.gpu.stream_number = 0;
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
-    void* host = NULL;
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *host = NULL, *device = NULL;
+    cudaError_t e = cudaStreamCreate(&g->stream); // blocking: the default stream's work is waited for
+    g->stream_number = 0;
+    if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
+    if (e == cudaSuccess) e = cudaEventCreate(&g->start);
+    if (e == cudaSuccess) e = cudaEventCreate(&g->stop);
     if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
-    void* device = NULL;
     if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
-    if (e == cudaSuccess) {
-        memset(host, 0, 256);
-        kbi_lab.gpu.flag = (volatile unsigned*)host;
-        kbi_lab.gpu.device_flag = device;
-        kbi_lab.gpu.clock = (uint64_t*)host + 16;
-        kbi_lab.gpu.device_clock = (uint64_t*)device + 16;
-        e = cudaMalloc((void**)&kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes);
-    }
-    if (e == cudaSuccess) e = cudaMemset(kbi_lab.gpu.clean, 1, kbi_lab.gpu.clean_bytes);
-    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_lab.gpu.touch, KBI_TOUCHED);
-    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
-    return e == cudaSuccess;
-}
-
-// Tools that instrument, serialise or replay kernels are known by the library they put into the process.
-static void kbi_attached_tool(kbi_machine* m) {
-    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
-                                            { "libcuda-injection.so", "Nsight Compute" } };
-    for (int i = 0; i < KBI_COUNT(tools); i++) {
-        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
-        if (!library) continue;
-        dlclose(library);
-        snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
-    }
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->clean, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMemset(g->clean, 1, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->touch, KBI_TOUCHED);
+    if (e != cudaSuccess) return snprintf(why, 200, "%.190s", kbi_cuda_text(e)), false;
+    memset(host, 0, 256);
+    g->flag = (volatile unsigned*)host, g->device_flag = device;
+    g->clock = (uint64_t*)host + 16, g->device_clock = (uint64_t*)device + 16;
+    return true;
 }
 
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
+    kbi_gpu* g = &kbi_lab.gpu;
     if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
@@ -10305,36 +9818,37 @@ static void kbi_gpu_facts(kbi_machine* m) {
     m->memory = (int64_t)p.totalGlobalMem;
     m->l2 = p.l2CacheSize;
     m->ecc = p.ECCEnabled;
-    m->multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
-    kbi_lab.gpu.max_shared = (int)p.sharedMemPerBlockOptin;
-    kbi_lab.gpu.all_registers = p.regsPerMultiprocessor;
-    kbi_lab.gpu.all_shared = (int)p.sharedMemPerMultiprocessor;
-    kbi_lab.gpu.most_blocks = p.maxBlocksPerMultiProcessor;
-    kbi_lab.gpu.shared_taken = (int)p.reservedSharedMemPerBlock;
+    m->multiprocessors = g->multiprocessors = p.multiProcessorCount;
+    g->max_threads = p.maxThreadsPerMultiProcessor;
+    g->max_shared = (int)p.sharedMemPerBlockOptin;
+    g->all_registers = p.regsPerMultiprocessor;
+    g->all_shared = (int)p.sharedMemPerMultiprocessor;
+    g->most_blocks = p.maxBlocksPerMultiProcessor;
+    g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
+    // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
+                                            { "libcuda-injection.so", "Nsight Compute" } };
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
-    if (e != cudaSuccess || !m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
-        return false;
-    }
-    if (device >= m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
-        return false;
-    }
+    if (e != cudaSuccess || !m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
+               false;
+    if (device >= m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
-    if (e != cudaSuccess) {
-        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
-        return false;
-    }
+    if (e != cudaSuccess)
+        return snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e)), false;
     kbi_gpu_facts(m);
-    kbi_attached_tool(m);
+    for (int i = 0; i < KBI_COUNT(tools); i++) {
+        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
+        if (library) snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
+        if (library) dlclose(library);
+    }
     kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
     kbi_lab.gpu.ungated = m->tool[0] != 0;
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
@@ -10344,8 +9858,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Before anything else is allocated, so that all of it comes to lie on other pages than in other processes. They are
-// kept as long as the process lives. What goes wrong here goes wrong again when the GPU is opened, and is said there.
+// Allocated first, and kept, so that all later buffers are on other pages than in other processes. An error here
+// happens again, and is reported, when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* kept;
@@ -10356,7 +9870,6 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     cudaGetLastError();
 }
 
-// What a worker does before it measures, and a process that asks CUPTI for the truth does not.
 static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
@@ -10366,8 +9879,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI comes before any block makes a graph: of nodes that are older some versions know nothing. Where it does not
-    // come, each case says so. What events read may be another with it there.
+    // CUPTI is opened before any block makes a graph: some versions do not record older nodes. If it does not open,
+    // each case says so. Events may read other times with it, so those of before are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -10397,16 +9910,14 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
 }
 
 void kb_not_found(kb_state* kb, const char* format, ...) {
-    char text[400];
     va_list list;
     (void)kb;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
-    kbi_insight_say("%s", text);
 }
 
-// The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
+// Without a GPU, host work still runs, on the cpu backend.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -10423,7 +9934,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-// For people who ask what the machine reaches.
+// For --env.
 static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
@@ -10437,15 +9948,15 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
   >>alike     measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
-// past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
+// is past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has
+// learnt of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
 static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 
-// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
-// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
-// only suggest.
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
+// long as it would be at the clock of the samples. What it finds is said when the function has returned: its
+// outputs may show for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
     const kbi_alike* a = &run->alike;
     const int64_t n = run->m.n;
@@ -10466,8 +9977,7 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "a launch took %s in the first samples, ever less in the "
-                 "others, and %s in the last ones",
+                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
                  kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
@@ -10609,8 +10119,8 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the times
-// will be told.
+// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the
+// times will be told.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -10676,21 +10186,6 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
-static void kbi_warm_begin(kbi_run* run) {
-    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
-    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
-    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
-    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
-    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
-    run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
-        kb_note(&run->kb, "not audited: cannot be captured");
-}
-
 // Whether the block is captured once.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
@@ -10728,8 +10223,7 @@ static void kbi_enter_loop(kbi_run* run) {
     run->call.proved = run->call.fresh;
 }
 
-// Between units, some times a second, whatever timed them and whoever wants to know: a clock that fell and came back
-// shows at neither end.
+// Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
 static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->shown <= 100000000) return;
@@ -10765,7 +10259,19 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
     if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
-    if (!run->sampling.timer) kbi_warm_begin(run);
+    if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
+        static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+        const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        bool wall = timer == &kbi_wall_timer, told = run->work.verdict && run->work.verdict->known;
+        run->sampling.timer = timer;
+        snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
+        if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
+            snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
+        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_began = run->call.window.begin = kbi_now();
+        if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
+            kb_note(&run->kb, "not audited: cannot be captured");
+    }
     if (run->place.order == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
@@ -10794,8 +10300,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Launches in a row, each timed alone. On a GPU the samples of what takes long are such, if nobody else had a turn in
-// between; on a CPU they are not, since whoever shares it has his turns, too.
+// Launches in a row, each timed alone. On a GPU the samples of a long case are such, if no other case ran in
+// between; on a CPU they are not, since other processes run there, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     bool begins = !run->place.settled, possible = !timer->steady && !timer->alone && !kbi_only_checked(run);
@@ -10970,8 +10476,8 @@ bool kbi_sample(kb_state* kb) {
     return run->call.ready != KBI_NO_UNIT;
 }
 
-// The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine. What it
-// is left for may be a call that capture refused, and a library that throws then.
+// A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
+// reason may be a call that capture rejected, so that a library threw.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -10989,9 +10495,13 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
+// Each call begins in the folder where the program was started, with rounding as the first one found it.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) kbi_before_note();
+    if (!kbi_before.known) {
+        kbi_before.known = true;
+        fegetenv(&kbi_before.floats);
+        kbi_before.state = kbi_leftovers_now();
+    }
     kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
@@ -11008,7 +10518,7 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
+// Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->of->entry;
     const volatile pid_t here = getpid();
@@ -11053,9 +10563,9 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
-// far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
-// nothing of the data.
+// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else,
+// as far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes
+// say nothing of the data.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], seen[64];
     bool any = false;
@@ -11122,7 +10632,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
     run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
-    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.expect = c->desc ? c->desc->expect : 0;
     run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
@@ -11162,9 +10672,9 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
-// What knows its result by the address of its inputs, or leaves an output alone that is there, is wrong now. Nothing
-// else is learnt: amounts may depend on the inputs, and those that were timed were others.
+// --fresh: one more run and check with inputs from another seed, in the memory where the call before left its
+// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
+// wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keeps) return;
     const kbi_work work = run->work;
@@ -11185,8 +10695,8 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
-// if it goes missing a second time: the first call may have loaded code.
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a
+// leak if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -11208,7 +10718,7 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-// A call of its own for those who look into the block, and time nothing: to be freed.
+// A call in which instruments look into the block, and nothing is timed. The result is to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
@@ -11220,14 +10730,14 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- run ---
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
-                                    kb_axis_type b) {
+static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
+                                    kb_axis_type a, kb_axis_type b) {
     const kbi_case* c = kb->run->of;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
+    kbi_note_call(kb, call, true);
     for (int i = 0; i < c->n_params; i++) {
         if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
@@ -11236,27 +10746,24 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
                  known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, what), found = NULL;
     kbi_text_free(&known);
     return found;
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_int", true);
-    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_real", true);
-    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
-    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
@@ -11308,24 +10815,20 @@ void kb_queries(kb_state* kb, double items) {
 
 void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_measured* m = &kb->run->m;
-    kbi_counter* c = m->counters;
+    kbi_counter *c = m->counters, *end = c + m->n_counters;
     size_t n = name ? strlen(name) : 0;
-    const char* wrong = NULL;
     kbi_note_call(kb, "kb_count", true);
-    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
-    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
-    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
-        wrong = "a unit has at most 31 characters and no blanks";
-    else if (!kbi_finite(value))
-        wrong = "that is no finite number";
-    else if (c == m->counters + KBI_COUNTERS)
-        wrong = "a case has 16 at most";
-    if (wrong) {
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+    while (n && c < end && strcmp(c->name, name) != 0) c++;
+    bool named = n && n < sizeof c->name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+    bool united = !unit || (strlen(unit) < sizeof c->unit && !unit[strcspn(unit, " \t\r\n\"\\")]);
+    if (!named || !united || !kbi_finite(value) || c == m->counters + KBI_COUNTERS) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE,
+                 "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
+                 "blanks; a value is finite, and a case has 16 at most",
+                 name ? name : "");
         return;
     }
-    m->n_counters += c == m->counters + m->n_counters;
+    m->n_counters += c == end;
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
     c->value = value;
@@ -11343,8 +10846,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->place.resting;
 }
 
-// --- memory ---
-
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
@@ -11354,12 +10855,15 @@ static bool kbi_checks_now(kbi_run* run) {
     return false;
 }
 
+// false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    return passed;
+    if (passed || !kbi_last_run(run, true)) return passed;
+    kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
+    return true;
 }
 
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
@@ -11383,15 +10887,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
-    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
-    else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
+    if (what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
-    else if (!c.passed)
+    else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return passed;
+    return false;
 }
 
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
@@ -11411,19 +10913,12 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[sizeof run->m.message];
     va_list list;
     kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (!kbi_check_done(run, passed, error, tolerance)) kbi_vstop(run, KB_FLAG_VERIFY_FAIL, format, list);
     va_end(list);
-    kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
-                 text);
-    else if (!passed)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
     return passed;
 }
 
@@ -11433,18 +10928,17 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
     va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
+    kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
     kbi_give_word(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[sizeof kb->run->m.message];
     va_list list;
+    if (kb->run->m.status == KB_SKIPPED) return;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    kbi_vstop(kb->run, KB_FLAG_BAD_CASE, format, list);
     va_end(list);
-    if (kb->run->m.status != KB_SKIPPED) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
@@ -11476,47 +10970,48 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its function suspended
+typedef struct kbi_member { // a case of the comparison group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
-    struct kbi_arm* replicas; // --rotate
+    struct kbi_member* replicas; // --rotate
     int n_replicas;
     bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
-} kbi_arm;
+} kbi_member;
 
-typedef struct kbi_contest {
-    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
-    int n, slots;             // without the control; with it, if there is one
+typedef struct kbi_comparison {
+    kbi_member*
+        members[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;           // without the control; with it, if there is one
     int rounds;
     int settling; // runs of the block at the begin of a slot that are no samples
     bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
-} kbi_contest;
+} kbi_comparison;
 
-static void kbi_arm_main(void* p) {
-    kbi_arm* a = (kbi_arm*)p;
+static void kbi_member_main(void* p) {
+    kbi_member* a = (kbi_member*)p;
     kbi_measure_call(&a->run);
     a->over = !a->run.place.resting;
 }
 
-// Lets an arm go on until it rests again or is over.
-static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
-    c->sink->enter(c->sink->to, a->index);
+// Lets a case go on until it rests again or is over.
+static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
+    kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
     kbi_lab.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
-        kbi_arm_main(a);
+        kbi_member_main(a);
 }
 
-// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
-static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+// The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
+static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
     kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
@@ -11526,39 +11021,31 @@ static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
     a->index = first->index;
 }
 
-// --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
+// --rotate: how many copies of data of so many bytes exceed L2 twice; 0: there is no data.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// After the first call: the copies that a case is going to need places for.
-static int kbi_copies_planned(const kbi_run* run) {
-    bool rotate = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && kbi_wants_audit(run);
-    int64_t n = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
-    return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
-static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
     int64_t n = kbi_copies_of(&a->run, first->device);
-    // on a stage they are in what was allocated
+    // in shared buffers their room is allocated already
     int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
-        kbi_stop(
-            &a->run, KB_FLAG_NOT_COLD,
-            "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
-            (long long)n, KBI_REPLICAS);
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
+                 (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
-    a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
+    a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
-        kbi_arm_again(copy, a);
+        kbi_member_again(copy, a);
         if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
             first->strayed = true;
         } else if (first->stage) {
@@ -11568,7 +11055,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->run.place.order = KBI_HOLD;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
         if (copy->over)
             kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
         else
@@ -11579,13 +11066,13 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
 }
 
 // --rotate and mode graph: captures the block many times in a row, that of the copies in turn.
-static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
     int each = a->n_replicas + 1;
     int64_t n = kbi_failed(&a->run) ? 0 : a->run.backend->capture.repeats(&a->run, each);
     for (int which = 0; which < 2 && n; which++) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
-            kbi_arm* next = i % each ? &a->replicas[i % each - 1] : a;
+            kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.place.order = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
@@ -11593,26 +11080,26 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+// Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
+static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     kbi_place* place = &a->run.place;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
     place->in_turn = c->n > 1 || many;
     place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
     place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
     else
         kbi_go_on(c, a);
     if (!many || a->over) return;
-    kbi_arm_replicate(c, a);
-    kbi_arm_capture(c, a);
+    kbi_member_replicate(c, a);
+    kbi_member_capture(c, a);
     place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
     kbi_go_on(c, a);
 }
 
-static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     a->run.place.order = KBI_FINISH;
     if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
@@ -11627,8 +11114,8 @@ static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
-static double kbi_slot(kbi_contest* c, kbi_arm* a) {
+// A slot of a case: a few samples, as many for every case. Gives the trimmed mean in ns, NaN when the case is over.
+static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
@@ -11644,9 +11131,9 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
-// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams 1949: designs that
-// are balanced for residual effects). Who is who, and the order of the rounds, are drawn anew each time.
+// Order of the slots. Over n rounds (2 n if n is odd) each case stands at every place, and follows each other case
+// equally often, so that drift and what a predecessor leaves behind affect all equally (Williams 1949: designs that
+// are balanced for residual effects). The numbering of cases and the order of rounds are drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -11659,12 +11146,12 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 }
 
 // The widest half-width among the intervals of the log ratios to the baseline.
-static double kbi_contest_width(const kbi_contest* c) {
+static double kbi_comparison_width(const kbi_comparison* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
-    const kbi_arm* base = c->arms[0];
+    const kbi_member* base = c->members[0];
     for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
+        const kbi_member* a = c->members[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -11673,28 +11160,28 @@ static double kbi_contest_width(const kbi_contest* c) {
     return widest;
 }
 
-static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
+static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
     bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
-        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+        c->members[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
+        if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
-    if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
+    if (r->samples || kbi_only_checked(&c->members[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
-    if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    if (time >= r->max_time && (kbi_comparison_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_comparison_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-static void kbi_contest_rounds(kbi_contest* c) {
+static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = false, enough = false;
     c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
     for (int i = 0; i < c->n; i++) {
-        const kbi_run* run = &c->arms[i]->run;
+        const kbi_run* run = &c->members[i]->run;
         if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
         if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
     }
@@ -11702,145 +11189,138 @@ static void kbi_contest_rounds(kbi_contest* c) {
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
-            kbi_arm* a = c->arms[order[k]];
+            kbi_member* a = c->members[order[k]];
             a->ns[c->rounds] = kbi_slot(c, a);
             lost = kbi_lost(&a->run);
         }
         if (lost) break;
         c->rounds++;
         live = 0;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+        for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
-        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
+        if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
     for (int i = 0; i < c->n; i++) {
-        kbi_run* run = &c->arms[i]->run;
-        if (c->arms[i]->over) continue;
+        kbi_run* run = &c->members[i]->run;
+        if (c->members[i]->over) continue;
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
 }
 
-static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
+static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
-    // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
+    if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
+    // a case without KB_ALLOC has no data there, and nobody knows where its data lies
     run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
-    run->m.contest = c->arms[0]->index;
+    run->m.contest = c->members[0]->index;
 }
 
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
-// others stay where they are, since the process ends.
-static bool kbi_contest_run(kbi_contest* c) {
+// Measures cases that passed their check: starts each, runs the rounds, ends each. false: the device is lost; the
+// other cases stay suspended, since the process ends.
+static bool kbi_comparison_run(kbi_comparison* c) {
     bool good = true;
     for (int i = 0; i < c->slots && good; i++) {
-        kbi_arm_start(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_start(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
-    if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    if (good && c->n > 1) kbi_comparison_rounds(c);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->members[i]->run);
     for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
-        kbi_arm_end(c, c->arms[i]);
-        kbi_arm_keep_rounds(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_end(c, c->members[i]);
+        kbi_member_keep_rounds(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
     return good;
 }
 
-static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
+static void kbi_member_result(kbi_member* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
-    sink->result(sink->to, a->index, &a->run.m);
+    kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
-typedef struct kbi_room {
-    int64_t device, host, largest; // bytes; of the largest stage
-} kbi_room;
-
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
-    kbi_room r = { 0, 0, 0 };
-    size_t largest = 0;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + control; i++) {
-        const kbi_run* run = &arms[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
-        int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
-        r.device += (copies > 1 ? KBI_MAX(all, span) : all) + run->memory.read_bytes;
-        r.host += copies * run->m.host_memory;
-        r.largest = KBI_MAX(r.largest, span);
-    }
-    return r;
-}
-
-// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor where
-// swapping takes longer than measuring.
-static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
-    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
-    return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
-}
-
-// Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
-static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    const kbi_backend* b = arms[0]->run.backend;
+// Measures cases in interleaved rounds if their memory allows it, otherwise one after another. false: the device is
+// lost.
+static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
+    const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, n > 1);
-    int64_t device = room.device + room.largest;
-    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
-    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
-    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
+    int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
+    size_t largest = 0;
+    for (int i = 0; i < n; i++) { // how many copies a case needs is known after its first call
+        kbi_run* run = &members[i]->run;
+        bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
+        int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
+        run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
+        largest = KBI_MAX(largest, run->memory.most);
+    }
+    for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
+        const kbi_run* run = &members[i % n]->run;
+        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
+        device += run->memory.read_bytes;
+        host += run->memory.copies * run->m.host_memory;
+        stage_bytes = KBI_MAX(stage_bytes, span);
+    }
+    device += stage_bytes;
+    if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
+    bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
+    bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
+    // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
+    // measuring
+    bool wanted = KBI_STAGES && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
+                  stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
+    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
-        kbi_contest c;
+        kbi_comparison c;
         kbi_stage stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.n = c.slots = together ? n : 1;
-        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
-        if (c.n > 1) {
-            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-            kbi_arm_again(control, arms[0]);
-            control->run.work = arms[0]->run.work;
-            control->run.memory.most = arms[0]->run.memory.most;
-            control->run.memory.copies = arms[0]->run.memory.copies;
-        }
         c.sink = sink;
         c.recipe = recipe;
-        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
-        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
-        good = kbi_contest_run(&c);
+        c.n = c.slots = together ? n : 1;
+        memcpy(c.members, members + i, sizeof *members * (size_t)c.n);
+        if (c.n > 1) {
+            kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+            kbi_member_again(control, members[0]);
+            control->run.work = members[0]->run.work;
+            control->run.memory.most = members[0]->run.memory.most;
+            control->run.memory.copies = members[0]->run.memory.copies;
+        }
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
+        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
+        good = kbi_comparison_run(&c);
         if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
-            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
-        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
+            if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
     }
     return good;
 }
 
-// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
-// false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found
+// right. false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
+    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)(n + 1));
     int count = 0;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         if (!wanted[i]) continue;
-        kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+        kbi_member* a = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->run.sink = sink, a->run.index = a->index = first + i;
-        sink->enter(sink->to, a->index);
+        kbi_tell(sink, KBI_ENTER, a->index, NULL);
         if (recipe->inside) {
             kbi_inside* in = kbi_inside_call(&a->run);
             good = !kbi_lost(&a->run);
-            sink->inside(sink->to, a->index, in);
+            kbi_tell(sink, KBI_FOUND, a->index, in);
             KBENCH_FREE(in);
             kbi_measured_free(&a->run.m);
             KBENCH_FREE(a);
@@ -11848,17 +11328,17 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         }
         kbi_check_call(&a->run);
         if (a->run.m.status == KB_OK) {
-            arms[count++] = a;
+            members[count++] = a;
             continue;
         }
         good = !kbi_lost(&a->run);
-        kbi_arm_result(a, sink);
+        kbi_member_result(a, sink);
         KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += KBI_ARMS)
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
-    for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
-    KBENCH_FREE(arms);
+    for (int i = 0; i < count && good; i += KBI_MEMBERS)
+        good = kbi_comparison_all(members + i, KBI_MIN(count - i, (int)KBI_MEMBERS), recipe, sink);
+    for (int i = 0; i < count && good; i++) KBENCH_FREE(members[i]);
+    KBENCH_FREE(members);
     return good;
 }
 
@@ -11882,13 +11362,8 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
-    r->processes = r->process_ms.n = n;
-}
-
-// The step of the timer around the median: as known, or the distance to the next different value. Above a tenth of the
-// median that is taken for a real distance.
+// The step of the timer around the median: as known, or the distance to the next different value, unless that is
+// above a tenth of the median.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -11897,64 +11372,59 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// How far the median moves, as a share of itself, when stragglers (beyond Tukey's outer fences) are left out.
-static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* kept) {
-    double reach = 3 * (s->p75 - s->p25);
-    int64_t n = 0;
-    for (int64_t i = 0; i < s->n; i++)
-        if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) kept[n++] = ms[i];
-    return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
-}
-
-// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
-static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
-    char mean[40], median[40], longest[40];
-    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
-    if (apart)
-        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
-                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
-    return apart;
-}
-
-// Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
-// what the halves differ.
-static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
-    double lo, hi, median = kbi_median_of(ms + s->n / 2, s->n - s->n / 2, scratch);
-    kbi_median_interval(ms + s->n / 2, s->n - s->n / 2, median, scratch, &lo, &hi);
-    double notable = KBI_STATS_NOTABLE * s->median;
-    return (s->median < lo && s->median < median - notable) || (s->median > hi && s->median > median + notable);
-}
-
-// A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
-// nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
+// A flag is raised if the median could lie outside of the printed interval, or if there is none; not if samples merely
+// look unusual. All numbers are shares of the median.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = kbi_stats_alloc(s->n);
-    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high;
+    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
+    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (!scratch) return;
-    if (s->n >= KBI_STATS_MIN) {
-        double step = kbi_judge_step(s, m, ms) / s->median, stragglers = kbi_judge_stragglers(s, ms, scratch);
+    if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
+        double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
+        int64_t n = 0;
+        for (int64_t i = 0; i < s->n; i++)
+            if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) scratch[n++] = ms[i];
+        double moved = fabs(kbi_median_of(scratch, n, scratch) / s->median - 1);
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
-        kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, moved > KBI_STATS_NOTABLE && moved > said);
     }
-    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
-    kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
+    // the mean is another number than the median: over 10 % away, and outside the interval
+    if (s->n >= KBI_STATS_ENOUGH && fabs(s->mean - s->median) > KBI_MAX(0.1, said) * s->median) {
+        char mean[40], median[40], longest[40];
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, true);
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    }
+    if (!m->settled) { // whether the later half, by its own interval, has another median than all samples
+        const int64_t half = s->n / 2;
+        double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
+        kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
+        kbi_flag_set(r, KB_FLAG_UNSETTLED,
+                     (s->median < lo && s->median < later - notable) ||
+                         (s->median > hi && s->median > later + notable));
+    }
     KBENCH_FREE(scratch);
-    // a tenth is worth its word even where the interval has grown to hold it
+    // a drift of a tenth is flagged even if the interval has grown to hold it
     kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
-    // a guess of less than a hundredth may be twice as large; and where samples scatter over a quarter of the time
-    // nobody takes that for known
+    // an unreliable interval below 1 % may be twice as wide without harm; samples that scatter over 25 % speak for
+    // themselves
     bool guess = s->effective < KBI_STATS_ENOUGH && said > KBI_STATS_NOTABLE && s->p95 - s->p5 < 0.25 * s->median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, guess && !(r->flags >> KB_FLAG_DRIFT & 1));
-    // how far to another group, of a quarter or more: then the quartile there lies near its own end
+    // the distance to another group of a quarter of the samples or more: the quartile there lies near its own end
     double up = s->p75 - s->median, down = s->median - s->p25, far = 0;
     if (up > 3 * (s->p95 - s->p75)) far = up / s->median;
     if (down > 3 * (s->p25 - s->p5)) far = KBI_MAX(far, down / s->median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && far > KBI_STATS_NOTABLE && far > 2 * said);
-    // memory-bound work does not follow the clock; what does, does so slowly
+    // memory-bound work does not follow the clock; work that does follows it slowly
     bool followed = s->p95 - s->p5 > 0.5 * swing * s->median && s->effective < 0.5 * (double)s->n;
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
+}
+
+// Adds the standard deviation of the bias, in ms, to the interval. No time is less than 0.
+static void kbi_judge_bias_error(kb_result* r, double sd) {
+    kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
+    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
+    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
 }
 
 // Median and the rest, in ms, of samples less the bias of their mode.
@@ -11970,35 +11440,32 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
     bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
-    if (empty && m->kept <= KBI_KEPT_CONSTANTS) {
+    bool no_work = empty && m->kept <= KBI_KEPT_CONSTANTS;
+    if (no_work || !usable || !(s.median > 0)) {
         r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
+        kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
         r->message =
-            m->kept == KBI_KEPT_CONSTANTS
+            no_work && m->kept == KBI_KEPT_CONSTANTS
                 ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
                   "advance; kb_keep(x) of an input, before the work, hides x from it"
-                : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
-                  "removed the work; kb_keep(x) of its result keeps it";
-        return;
-    }
-    if (!usable || !(s.median > 0)) {
-        r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
-        r->message = usable ? "nothing is left of the time but what reading the clock costs; time more work"
-                            : "the clock gave a time that is none";
+            : no_work
+                ? "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                  "removed the work; kb_keep(x) of its result keeps it"
+            : usable ? "nothing is left of the time but what reading the clock costs; time more work"
+                     : "the clock gave a time that is none";
         return;
     }
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    kbi_judge_process_ms(r, &s.median, 1);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof s.median), &s.median, sizeof s.median);
+    r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // how far the bias may be off, which the interval holds, too, so that its number is no doubtful one: a word where
-    // more work per launch is what helps. From 2 % on it stood beside every time of an H200 below 6 us, where the
-    // interval had said as much; from 5 %, where NOISY is said of samples, it is below 2.4 us. Not known: a time near
-    // what reads nothing is doubted.
+    // The interval holds the error of the bias, too; the flag says that more work per launch helps. From 5 % on, as
+    // NOISY: on an H200 that is below 2.4 us. If the error is not known, a time near that of an empty kernel is
+    // doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -12007,72 +11474,55 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
                       "no longer than an empty %s: if that is too little for the work, the compiler did it in "
                       "advance; kb_keep(x) of an input, before the work, hides x from it",
                       m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
-    kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
+    kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
-}
-
-static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
-                            const char* roof) {
-    char is[40], reaches[40];
-    kbi_judge_say(r, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
-                  kbi_digits(most * 1e-9, 4, reaches), roof);
-    kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
-    r->status = KB_FAILED;
-}
-
-// More bytes a second than this machine was seen to move: an error where they cannot come from cache. What was written
-// last may still be in L2 when the launch ends, so as much did not need to move.
-static void kbi_judge_traffic(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double seconds) {
-    int which = kbi_traffic_roof(m->traffic);
-    double held = m->traffic == KB_READ ? 0 : (double)machine->l2;
-    if (m->core || !kbi_is(m->cache, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
-    for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
-        if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
-    double most = kbi_roof_known(&m->roofs, which);
-    if (most > 0 && (m->bytes - held) / seconds > kbi_roof_margin * most)
-        kbi_judge_above(r, "GB/s", "kb_bytes", m->bytes / seconds, most, kbi_roof_names[which]);
-}
-
-// The same of arithmetic, which no cache makes faster.
-static void kbi_judge_arithmetic(kb_result* r, const kbi_measured* m, kbi_meant meant, double rate) {
-    int best = meant.base;
-    for (int i = 0; i < KBI_ROOFS; i++)
-        if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[best]) best = i;
-    kbi_judge_above(r, "GFLOP/s", "kb_flops", rate, m->roofs.most[best], kbi_roof_names[best]);
-}
-
-// A clock that ends at its lowest, well below its highest, fell from burst to sustained while this ran.
-static void kbi_judge_regime(kb_result* r, const kbi_measured* m) {
-    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
-    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
-        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
-                      m->clock_high, m->sm_clock);
 }
 
 static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     double seconds = r->time_ms * 1e-3, bytes = kbi_finite(m->bytes) ? m->bytes : 0;
+    double flops = kbi_finite(m->flops) ? m->flops : 0, l2 = (double)machine->l2, most = 0;
     if (!(seconds > 0)) return;
     r->inference_speed = 1 / seconds;
     r->throughput_gbps = m->bytes / seconds * 1e-9;
     r->gflops = m->flops / seconds * 1e-9;
     r->items_per_second = m->items / seconds;
     if (m->queries) r->queries_per_second = r->items_per_second;
-    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF;
+    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF, above = KBI_NO_ROOF;
     kbi_meant meant = kbi_arithmetic_of(m);
-    double flops = kbi_finite(m->flops) ? m->flops : 0;
     if (flops > 0) computes = m->core ? meant.base : kbi_roof_over(&m->roofs, meant, flops / seconds);
-    if (computes == KBI_ABOVE_ALL) kbi_judge_arithmetic(r, m, meant, flops / seconds);
-    if (r->status == KB_OK) kbi_judge_traffic(r, m, machine, seconds);
-    if (r->status != KB_OK) return;
+    if (computes == KBI_ABOVE_ALL) { // more operations a second than this machine was seen to do: no cache does that
+        above = meant.base;
+        for (int i = 0; i < KBI_ROOFS; i++)
+            if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
+        most = m->roofs.most[above];
+    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
+        // More bytes a second than it was seen to move: an error if they cannot come from cache. Up to an L2 of what
+        // was written last may not have reached memory when the launch ends.
+        int which = moves;
+        for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
+            if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
+        most = kbi_roof_known(&m->roofs, which);
+        double held = m->traffic == KB_READ ? 0 : l2;
+        if (most > 0 && (bytes - held) / seconds > kbi_roof_margin * most) above = which;
+    }
+    if (above >= 0) {
+        char is[40], reaches[40];
+        bool arithmetic = computes == KBI_ABOVE_ALL;
+        kbi_judge_say(r, "%s %s, where the machine reaches %s (%s)",
+                      kbi_digits((arithmetic ? flops : bytes) / seconds * 1e-9, 4, is),
+                      arithmetic ? "GFLOP/s by kb_flops" : "GB/s by kb_bytes", kbi_digits(most * 1e-9, 4, reaches),
+                      kbi_roof_names[above]);
+        kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
+        r->status = KB_FAILED;
+        return;
+    }
     double memory = kbi_roof_known(&m->roofs, moves), arithmetic = kbi_roof_known(&m->roofs, computes);
     if (arithmetic > 0 && m->roofs.most[computes] < 0 && flops / seconds > kbi_roof_margin * arithmetic)
         arithmetic = 0;
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
+    // if the peak of the arithmetic is not known, only much traffic is surely the nearest bound
     if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
     if (!(moved > 0) && !(computed > 0)) return;
     const double reached = m->reached > 0 ? m->reached : memory;
@@ -12080,17 +11530,17 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
-    // so much more than one core gets of the memory comes from caches, or goes to several cores: that does not bind it
+    // so much more than one core gets from memory comes from caches, or goes to several cores: memory does not bind it
     if (m->core && moved >= computed && moved > 1.5) r->bound = NULL;
 }
 
-// A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
+// A wrong, failed or implausible case keeps its identity and its message, and loses its times.
 static void kbi_judge_withdraw(kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
+// A time is cold only if the eviction was seen to work; the message says if that could not be measured.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -12101,19 +11551,14 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// What measuring found beside the times.
-static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
-    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
-    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
-    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
-    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
-    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
-}
-
-// Why a time is known so badly, as far as the system counted it.
+// Causes of a wide interval: a clock that ends at its lowest, well below its highest, fell from burst to sustained;
+// host work waits for processors.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
-    bool wall = kbi_is(m->timer, "wall"); // a GPU does not wait for the host's processors
-    if (!(r->flags >> KB_FLAG_NOISY & 1) || !wall) return;
+    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
+    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
+        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
+                      m->clock_high, m->sm_clock);
+    if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
         kbi_judge_say(r, "other programs had the processor for %.0f %% of the time, %lld times", m->cpu_waited,
                       (long long)KBI_MAX(m->preemptions, (int64_t)0));
@@ -12127,12 +11572,16 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
     r->flags = m->flags;
     r->verified = m->verified;
     r->max_error = m->max_error, r->tolerance = m->tolerance;
+    r->wall_ms = m->wall_ns * 1e-6;
     if (m->message[0]) r->message = kbi_arena_text(r->owned, m->message);
-    kbi_judge_facts(r, m);
+    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
+    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
+    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
+    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
+    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
     if (r->status == KB_OK) {
         kbi_judge_times(r, m);
         kbi_judge_rates(r, m, machine);
-        if (r->status == KB_OK) kbi_judge_regime(r, m);
         if (r->status == KB_OK) kbi_judge_noise(r, m);
         if (r->status == KB_OK) kbi_judge_cold(r, m, machine);
         kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
@@ -12145,113 +11594,87 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
   >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
-static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
-                                 double* hi) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
-    int64_t n = 0; // rounds that both were in: with --iters one has all its samples before the other
-    for (int64_t r = 0; r < rounds; r++)
-        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
-    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
-    return exp(median);
-}
-
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Where buffers lie decides up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums over
-// other pages): what two whose data lay apart differ by may be that.
+// The addresses of buffers decide up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums
+// over other pages). Without shared buffers such a difference proves nothing.
 static const double kbi_apart = 0.03;
-// And where code lies, of a CPU's, which the baseline, played twice, does not show: textually equal loops took 1 % more
-// at one address than at another, and 90 % more across the end of a line of the cache. So the functions of KBENCH begin
-// on such a line; what they call lies where -falign-functions=64 puts it.
+// The address of code decides 1 % of a CPU's time, which an A/A control does not show. Across the end of a cache line
+// equal loops took 90 % more, so the functions of KBENCH begin on such a line; -falign-functions=64 aligns what they
+// call.
 static const double kbi_code = 0.01;
 
 // --- several processes ---
 
-// The printed interval is to hold the median of 15 other processes. Beside the mean of those that were measured, that
-// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A contest is about
-// the true ratio, over all placements: nothing stands beside it.
+// The printed interval is to hold the median of 15 other processes, whose variance is pi / 2 of that of a mean of 15:
+// pi / 30 of that of a process. The interval of a ratio is to hold the true one: 0.
 static const double kbi_beside = 0.10471975511965977;
 
-enum { KBI_POOL_ROWS = 512 };
-typedef struct
-    kbi_pool { // logarithms that each process gave, a row for each case, or pair of rivals: like ones scatter alike
+// Logarithms that each process gave: a row for each case, or for each pair of implementations. Similar rows scatter
+// alike.
+typedef struct kbi_pool {
     double *values, *ms; // a row's, and how long its case takes
-    kbi_spread* spread;  // of the latest rows
-    int rows, latest, processes;
+    kbi_spread* spread;  // of each row
+    int rows, processes;
 } kbi_pool;
 
-typedef struct kbi_pools { // of times, of rivals' ratios, and of those of baselines to themselves
+typedef struct
+    kbi_pools { // of a batch: times, ratios of implementations, and ratios of baselines to their A/A controls
     kbi_pool times, ratios, equals;
 } kbi_pools;
 
-// Adds a row; the answer is its place among the latest.
-static int kbi_pool_add(kbi_pool* p, int processes, const double* values, double ms) {
-    size_t row = sizeof(double) * (size_t)processes;
-    p->processes = processes;
-    p->values = (double*)kbi_grow(p->values, row * (size_t)(p->rows + 1));
-    p->ms = (double*)kbi_grow(p->ms, sizeof(double) * (size_t)(p->rows + 1));
-    memcpy(p->values + (size_t)p->rows * (size_t)processes, values, row);
-    p->ms[p->rows++] = ms;
-    return p->latest++;
-}
-
-// How the latest rows scatter, by themselves and by all earlier ones, of which the oldest are then forgotten: a row is
-// compared with every other.
-static void kbi_pool_settle(kbi_pool* p, double beside) {
-    kbi_spread* all = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)(p->rows + 1));
-    int old = KBI_MAX(p->rows - (int)KBI_POOL_ROWS, 0), kept = p->rows - old;
-    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, all);
-    memmove(all, all + p->rows - p->latest, sizeof(kbi_spread) * (size_t)p->latest);
-    KBENCH_FREE(p->spread);
-    p->spread = all;
-    p->latest = 0;
-    p->rows = kept;
-    if (!old) return;
-    memmove(p->ms, p->ms + old, sizeof(double) * (size_t)kept);
-    memmove(p->values, p->values + (size_t)old * (size_t)p->processes,
-            sizeof(double) * (size_t)kept * (size_t)p->processes);
-}
-
-static void kbi_pools_free(kbi_pools* pools) {
+// For at most so many cases.
+static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
     for (int i = 0; i < KBI_COUNT(all); i++) {
-        KBENCH_FREE(all[i]->values);
-        KBENCH_FREE(all[i]->ms);
-        KBENCH_FREE(all[i]->spread);
+        size_t rows = 2 * (size_t)cases;
+        all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
+        all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
+        all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        all[i]->rows = 0;
+        all[i]->processes = processes;
     }
-    memset(pools, 0, sizeof *pools);
 }
 
-// Which process's record stands for a case that several measured (NULL: that one did not): the first in which it
-// failed, else was skipped, else the one whose median is the middle one, of an even number the lower. -1: fewer than
-// two gave a number, and one by itself says nothing of the others.
+// Adds a row; the answer is its index.
+static int kbi_pool_add(kbi_pool* p, const double* values, double ms) {
+    memcpy(p->values + p->rows * p->processes, values, sizeof(double) * (size_t)p->processes);
+    p->ms[p->rows] = ms;
+    return p->rows++;
+}
+
+static void kbi_pool_settle(kbi_pool* p, double beside) {
+    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
+}
+
+// Which process's record represents a case that several measured (NULL: that one did not): the first in which it
+// failed, else was skipped, else the one with the middle median, of an even number the lower. -1: fewer than two have
+// a time.
 static int kbi_judge_stands(kb_result* const* each, int processes) {
     double ms[KBI_PROCESSES];
-    int n = 0, at = 0;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_FAILED) return p;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_SKIPPED) return p;
+    int n = 0;
+    for (int status = KB_FAILED; status <= KB_SKIPPED; status++)
+        for (int p = 0; p < processes; p++)
+            if (each[p] && each[p]->status == (kb_status)status) return p;
     for (int p = 0; p < processes; p++)
         if (each[p]) ms[n++] = each[p]->time_ms;
     if (n < KBI_MIN(2, processes)) return -1;
     kbi_sort(ms, n);
-    while (!each[at] || !(each[at]->time_ms <= ms[(n - 1) / 2] && each[at]->time_ms >= ms[(n - 1) / 2])) at++;
-    return at;
+    for (int p = 0; p < processes; p++)
+        if (each[p] && each[p]->time_ms <= ms[(n - 1) / 2] && each[p]->time_ms >= ms[(n - 1) / 2]) return p;
+    return -1;
 }
 
-// What one process found wrong: whose word it is.
+// Names the process that found something wrong.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
     const char* said = r->message;
     r->message = NULL;
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
 }
 
-// r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
-// the processes' medians, and a warning stands that most of them raise. FEW and NOISY speak of the interval, which is
-// another one: it needs no samples but the medians, and may be wide where each process's is not.
-static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_spread* s) {
+// r is a copy of the record that represents the case, and becomes that of all processes: time, interval and rates are
+// those of their medians, and flags are those that most of them raise. FEW and NOISY are about the new interval.
+static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
+                            const kbi_spread* s) {
     double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
     int n = 0, raised[KB_FLAG_COUNT] = { 0 };
     r->wall_ms = 0;
@@ -12270,79 +11693,71 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
+    // the error of a bias that was not measured is the same in all of them, so their scatter does not show it
+    if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    kbi_judge_process_ms(r, ms, n);
+    r->process_ms.of =
+        (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms, sizeof(double) * (size_t)n);
+    r->processes = r->process_ms.n = n;
 }
 
-// A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
-static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
-    if (!m->bias_fitted && m->empty != KBI_NO_SHAPE) return;
-    kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
-}
-
-// --- contests ---
-
-typedef struct kbi_pair { // of two rivals in several processes: theirs over mine, where mine is -1 theirs once more
-    int theirs, mine, at; // its row among the pool's latest
-} kbi_pair;
+// --- comparisons ---
 
 typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
-    int n, processes, n_pairs;
+    int n, processes;
+    int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    kbi_pair* pairs;        // 2 n, of several processes
-    const kbi_pools* pools;
-    kbi_contest_end end;
+    // Of several processes, rows of log ratios in the pools, -1: none. [i]: the baseline over case i, [0]: over its A/A
+    // control; [n + i]: case i over the fastest.
+    int* rows;
 } kbi_rivals;
 
 static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
 
-// The rounds of a measured case, less the bias of its mode; NULL without any.
-static const double* kbi_judge_rounds(const kbi_measured* m, bool control) {
-    return m && m->status == KB_OK && m->rounds > 0 ? control ? m->control_ns : m->round_ns : NULL;
+// The ratio of the times of two arms in the rounds that both were in, with its interval.
+static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
+                                 double* hi) {
+    double log_ratio[KBI_ROUNDS_LIMIT], median;
+    int64_t n = 0; // with --iters one has all its samples before the other
+    for (int64_t r = 0; r < rounds; r++)
+        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
+    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
+    *lo = exp(*lo), *hi = exp(*hi);
+    return exp(median);
 }
 
-static void kbi_judge_unbias(const kbi_measured* m) {
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0, *arrays[] = { m->round_ns, m->control_ns };
-    for (int k = 0; k < 2; k++)
-        for (int64_t i = 0; arrays[k] && i < m->rounds; i++)
-            if (kbi_finite(arrays[k][i])) arrays[k][i] = KBI_MAX(arrays[k][i] - bias, 1e-3);
-}
-
-// What the rounds of one process say of two; NAN where these were not measured together: a group of more than 64 is
-// several contests.
+// The same in one process (mine -1: the baseline and its A/A control); NAN if these were not measured together: a group
+// of more than 64 is several comparisons.
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
-    size_t a = (size_t)(process * c->n + theirs), b = mine < 0 ? a : (size_t)(process * c->n + mine);
-    const double *x = kbi_judge_rounds(c->m[a], false), *y = kbi_judge_rounds(c->m[b], mine < 0);
+    const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
     *lo = *hi = (double)NAN;
-    if (!x || !y || c->m[a]->rounds != c->m[b]->rounds || c->m[a]->contest != c->m[b]->contest) return (double)NAN;
-    return kbi_judge_ratio_of(x, y, c->m[a]->rounds, alpha, lo, hi);
+    if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (mine < 0 && !a->control_ns) ||
+        a->rounds != b->rounds || a->contest != b->contest)
+        return (double)NAN;
+    return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
 }
 
-// What all processes say: of one its rounds, of several the t interval of their log ratios.
-static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    if (c->processes == 1) return kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+// The same over all processes: the t interval of their log ratios. The errors of the biases that were taken off widen
+// it, but for launches of one shape, which share them.
+static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
+                                   double* lo, double* hi) {
+    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
+    double ratio = (double)NAN;
     *lo = *hi = (double)NAN;
-    for (const kbi_pair* p = c->pairs; p < c->pairs + c->n_pairs; p++) {
-        bool turned = p->theirs == mine && p->mine == theirs;
-        if (!turned && (p->theirs != theirs || p->mine != mine)) continue;
-        const kbi_spread* s = (mine < 0 ? c->pools->equals.spread : c->pools->ratios.spread) + p->at;
+    if (c->processes == 1) {
+        ratio = kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+    } else {
+        bool turned = mine == 0; // the row has the baseline over the other
+        int row = c->rows[mine < 0 || turned ? theirs : theirs == 0 ? mine : c->n + theirs];
+        const kbi_spread* s = (mine < 0 ? pools->equals.spread : pools->ratios.spread) + row;
+        if (row < 0) return ratio;
         double mean = turned ? -s->mean : s->mean, reach = kbi_spread_reach(s, alpha, 0);
         *lo = exp(mean - reach), *hi = exp(mean + reach);
-        return exp(mean);
+        ratio = exp(mean);
     }
-    return (double)NAN;
-}
-
-// And as surely as the biases are known that were taken off, which no repetition shows. Launches of one shape have the
-// same, whatever it is: then it says little of their ratio.
-static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
-    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
     if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
         hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
@@ -12352,130 +11767,135 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
     return ratio;
 }
 
-// The ratio of two that one process measured one after another: of their medians. NAN where one has none.
-static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs, int mine) {
-    double ns[2];
-    for (int k = 0; k < 2; k++) {
-        size_t at = (size_t)(process * c->n + (k ? mine : theirs));
-        const kbi_measured* m = c->m[at];
-        if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
-        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-        ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
-        KBENCH_FREE(scratch);
-    }
-    return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
-}
-
-// The shorter of two says how far their ratio scatters.
-static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int mine) {
+// Adds each process's ratio of two to a pool: from their rounds, or of their medians if they ran one after another. The
+// scatter of a ratio depends on the shorter of the two.
+static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi);
-        if (!kbi_finite(ratio) && mine >= 0) ratio = kbi_judge_ratio_apart(c, p, theirs, mine);
+        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi), ns[2] = { NAN, NAN };
+        for (int k = 0; k < 2 && !kbi_finite(ratio) && mine >= 0; k++) {
+            const kbi_measured* m = c->m[p * c->n + (k ? mine : theirs)];
+            if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
+            double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+            ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+            KBENCH_FREE(scratch);
+        }
+        if (ns[0] > 0 && ns[1] > 0) ratio = ns[0] / ns[1];
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    if (!n) return;
-    kbi_pair* pair = &c->pairs[c->n_pairs++];
-    pair->theirs = theirs, pair->mine = mine;
-    pair->at = kbi_pool_add(mine < 0 ? &pools->equals : &pools->ratios, c->processes, values, ms);
+    return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
-// Who is fastest; and of several processes the log ratios that will be asked for: those to the baseline, and to the
-// fastest. The pools are to be settled when all groups of a lap have given theirs.
-static void kbi_rivals_open(kbi_rivals* c, kbi_pools* pools) {
+// A group of n cases with results, of which the caller fills in m.
+static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int processes) {
+    size_t cells = (size_t)n * (size_t)processes;
+    memset(c, 0, sizeof *c);
+    c->results = results;
+    c->n = n;
+    c->processes = processes;
+    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (cells + 1));
+    c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
+}
+
+// Finds the fastest; adds, of several processes, the log ratios to the baseline and to the fastest. The pools are
+// settled when all groups of a batch have added theirs.
+static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
-    for (int k = 0; k < c->n * c->processes; k++)
-        if (c->m[k] && c->m[k]->status == KB_OK) kbi_judge_unbias(c->m[k]);
-    c->pools = pools;
-    c->end.fastest = -1;
-    c->end.certain = false;
+    for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
+        const kbi_measured* m = c->m[k];
+        double bias = m && isfinite(m->bias_ns) ? m->bias_ns : 0;
+        for (int64_t i = 0; m && m->status == KB_OK && i < m->rounds; i++) {
+            if (kbi_finite(m->round_ns[i])) m->round_ns[i] = KBI_MAX(m->round_ns[i] - bias, 1e-3);
+            if (m->control_ns && kbi_finite(m->control_ns[i]))
+                m->control_ns[i] = KBI_MAX(m->control_ns[i] - bias, 1e-3);
+        }
+    }
+    c->fastest = -1;
     for (int i = 0; i < c->n; i++) {
+        c->rows[i] = c->rows[c->n + i] = -1;
         if (!kbi_judge_has_time(&c->results[i])) continue;
         timed++;
-        if (c->end.fastest < 0 || c->results[i].time_ms < c->results[c->end.fastest].time_ms) c->end.fastest = i;
+        if (c->fastest < 0 || c->results[i].time_ms < c->results[c->fastest].time_ms) c->fastest = i;
     }
-    if (timed < 2) c->end.fastest = -1;
-    int fastest = c->end.fastest;
-    if (c->processes == 1 || fastest < 0) return;
-    if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, -1);
-    for (int i = 1; i < c->n; i++) {
+    if (timed < 2) c->fastest = -1;
+    if (c->processes == 1 || c->fastest < 0) return;
+    for (int i = 0; i < c->n; i++) {
         if (!kbi_judge_has_time(&c->results[i])) continue;
-        if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, i);
-        if (fastest > 0 && i != fastest) kbi_rivals_pair(c, pools, i, fastest);
+        if (kbi_judge_has_time(&c->results[0]))
+            c->rows[i] = kbi_rivals_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : -1);
+        if (i && c->fastest > 0 && i != c->fastest)
+            c->rows[c->n + i] = kbi_rivals_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
-// Where they played on different memory that alone may make so much; over processes it varies, and the interval has it.
-static double kbi_judge_floor(const kbi_rivals* c, int i, int j, double noise) {
+// The verdict on an interval of the ratio of two. Different buffers raise the noise floor, but for several processes,
+// whose interval holds that. Without a noise floor nothing is faster or slower.
+static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
-    return shared || noise > kbi_apart ? noise : kbi_apart;
+    if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
+    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, *noise);
+    return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// What differs is called so where it is known by how much equal ones differ.
-static kb_verdict kbi_judge_verdict(double lo, double hi, double noise) {
-    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, noise);
-    return v == KB_EQUIVALENT || kbi_finite(noise) ? v : KB_UNRESOLVED;
-}
-
-// Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the times alone.
-static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
-    kb_result *base = &c->results[0], *r = &c->results[i];
-    double lo, hi, ratio = (double)NAN;
-    int arms = 2;
-    for (int p = 0; p < c->processes; p++)
-        if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
-    if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, 0, i, 0.05 / (arms - 1), &lo, &hi);
-    r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
-    if (!kbi_finite(ratio)) {
-        if (i > 0 && kbi_judge_has_time(base)) r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
-        return;
-    }
-    r->speedup_low = lo, r->speedup_high = hi;
-    r->noise_floor = kbi_judge_floor(c, 0, i, noise);
-    r->verdict = kbi_judge_verdict(lo, hi, r->noise_floor);
-    kbi_flag_set(r, KB_FLAG_PLACEMENT, r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
-}
-
-// Whether the fastest of a group is surely faster than each of the others.
-static bool kbi_judge_certain(const kbi_rivals* c, double noise) {
-    int fastest = c->end.fastest;
-    for (int i = 0; i < c->n && fastest >= 0; i++) {
-        double lo, hi;
-        if (i == fastest || c->results[i].status != KB_OK) continue;
-        double ratio = kbi_judge_ratio_over(c, i, fastest, 0.05 / KBI_MAX(c->n - 1, 1), &lo, &hi);
-        if (!kbi_finite(ratio)) return false;
-        if (kbi_judge_verdict(lo, hi, kbi_judge_floor(c, i, fastest, noise)) != KB_FASTER) return false;
-    }
-    return fastest >= 0;
-}
-
-// Speedup against the first of the group, and the rating against its best verified time.
-static void kbi_judge_group(kbi_rivals* c) {
+// Speedup against the first of the group, with its interval and verdict, from common rounds, else as the ratio of the
+// times alone; the rating against the group's best verified time; and the winner.
+static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
+    kb_result* base = c->results;
+    bool certain = c->fastest >= 0;
     for (int i = 0; i < c->n; i++)
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
-    if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
-    // measured one after another no process has a control: then as much as memory and code make by where they lie
+    if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
+    // cases that ran one after another have no A/A control
     if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
+        double ratio = (double)NAN, share = best / r->time_ms;
+        int arms = 2;
         if (!kbi_judge_has_time(r)) continue;
-        kbi_judge_speedup(c, i, noise);
-        double share = best / r->time_ms;
+        for (int p = 0; p < c->processes; p++)
+            if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
+        if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &lo, &hi);
+        r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
+        if (kbi_finite(ratio)) {
+            r->speedup_low = lo, r->speedup_high = hi;
+            r->noise_floor = noise;
+            r->verdict = kbi_judge_verdict(c, 0, i, lo, hi, &r->noise_floor);
+            kbi_flag_set(r, KB_FLAG_PLACEMENT,
+                         r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
+        } else if (i > 0 && kbi_judge_has_time(base)) {
+            r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
+        }
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
     }
-    c->end.certain = kbi_judge_certain(c, noise);
+    for (int i = 0; i < c->n && certain; i++) {
+        double beside = noise, alpha = 0.05 / KBI_MAX(c->n - 1, 1);
+        if (i == c->fastest || c->results[i].status != KB_OK) continue;
+        double ratio = kbi_judge_ratio_over(c, pools, i, c->fastest, alpha, &lo, &hi);
+        certain = kbi_finite(ratio) && kbi_judge_verdict(c, i, c->fastest, lo, hi, &beside) == KB_FASTER;
+    }
+    for (int i = 0; i < c->n && c->n > 1; i++) {
+        kb_result* r = &c->results[i];
+        r->baseline = kbi_arena_text(r->owned, base->implementation);
+        if (c->fastest < 0) continue;
+        r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
+        r->winner_certain = certain;
+    }
+    KBENCH_FREE(c->m);
+    KBENCH_FREE(c->rows);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+  >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// --- what else may tell two machines' times apart, as the system's files have it ---
 
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
@@ -12483,50 +11903,49 @@ static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
 }
 
-// Processors' worth of time that a control group, of either version, leaves its processes.
-static void kbi_cgroup_limit(const char* folder, double* least) {
-    char path[800], line[80];
-    double quota = 0, period = 0;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (!kbi_first_line(path, line, (int)sizeof line) || sscanf(line, "%lf %lf", &quota, &period) != 2) {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) quota = strtod(line, NULL);
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) period = strtod(line, NULL);
-    }
-    if (quota > 0 && period > 0 && !(quota / period >= *least)) *least = quota / period;
-}
-
-// Of the groups that this process is in, and all above them; NAN: none sets a limit.
+// The processors that the control groups (version 2) of this process, and all above them, allow it; NAN: no limit.
 static double kbi_cpu_limit(const char* root) {
-    char path[300], line[400], folder[720];
-    double least = NAN;
+    char path[800], line[400];
+    double quota, period, least = NAN;
     snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
-    FILE* f = fopen(path, "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) { // "0::/path", "4:cpu,cpuacct:/path"
-        char *which = strchr(line, ':'), *at = which ? strchr(which + 1, ':') : NULL;
-        if (!at) continue;
-        *at++ = 0;
-        at[strcspn(at, "\n")] = 0;
-        if (which[1] && !kbi_lists(which + 1, "cpu")) continue;
-        for (char* slash = at; slash;) { // up to the root, which is ""
-            slash = strrchr(at, '/');
-            if (slash && !slash[1]) *slash = 0;
-            snprintf(folder, sizeof folder, "%.200s/sys/fs/cgroup%s%.400s", root, which[1] ? "/cpu" : "", at);
-            kbi_cgroup_limit(folder, &least);
-            if (slash) *slash = 0;
-        }
+    if (!kbi_first_line(path, line, (int)sizeof line) || strncmp(line, "0::/", 4) != 0) return NAN;
+    for (char* slash = line + 3; slash; *slash = 0) { // from "0::/outer/inner" to "0::"
+        char* group = line + 3;
+        char limit[80];
+        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, group);
+        bool said = kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2;
+        if (said && quota > 0 && period > 0 && !(quota / period >= least)) least = quota / period;
+        slash = strrchr(group, '/');
+        if (!slash) break;
     }
-    if (f) fclose(f);
     return least;
 }
 
-// What /proc/cpuinfo says of the first processor.
-static void kbi_facts_cpu(kbi_facts* f, const char* root) {
-    char path[300], line[4096], vendor[80] = "";
+// root is empty but for tests.
+static void kbi_facts_read(kbi_facts* f, const char* root) {
+    static const struct {
+        const char *name, *path, *value; // NULL: the file's first line, or of "always [madvise] never" the chosen one
+    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
+                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
+                  { "numa_nodes", "/sys/devices/system/node/online", NULL },
+                  { "numa_balancing", "/proc/sys/kernel/numa_balancing", NULL },
+                  { "smt", "/sys/devices/system/cpu/smt/active", NULL },
+                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL },
+                  { "container", "/.dockerenv", "docker" },
+                  { "container", "/run/.containerenv", "podman" } };
+    char path[400], line[4096], vendor[80] = "", number[40];
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < KBI_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
+        if (files[i].value && access(path, F_OK) == 0) kbi_fact(f, files[i].name, files[i].value);
+        if (files[i].value || !kbi_first_line(path, line, 256)) continue;
+        char* chosen = strchr(line, '[');
+        if (chosen) chosen[strcspn(chosen, "]")] = 0;
+        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+    }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
-    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') {
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // of the first processor
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
@@ -12539,37 +11958,11 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
     }
     if (file) fclose(file);
-}
-
-// root is empty but for tests.
-static void kbi_facts_read(kbi_facts* f, const char* root) {
-    static const struct {
-        const char *name, *path;
-    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space" },
-                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled" }, // "always [madvise] never"
-                  { "numa_nodes", "/sys/devices/system/node/online" },
-                  { "numa_balancing", "/proc/sys/kernel/numa_balancing" },
-                  { "smt", "/sys/devices/system/cpu/smt/active" },
-                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource" } };
-    char path[400], line[256], number[40];
-    memset(f, 0, sizeof *f);
-    for (int i = 0; i < KBI_COUNT(files); i++) {
-        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        char* chosen = strchr(line, '[');
-        if (chosen) chosen[strcspn(chosen, "]")] = 0;
-        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
-    }
-    kbi_facts_cpu(f, root);
     double limit = kbi_cpu_limit(root);
     if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
-    snprintf(path, sizeof path, "%.200s/.dockerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "docker");
-    snprintf(path, sizeof path, "%.200s/run/.containerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
 }
 
-// Before what the record says of it already.
+// Puts them before those that the record has.
 static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     size_t size = sizeof(kb_param) * (size_t)(f->n + r->environment.n + 1);
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, size);
@@ -12586,37 +11979,7 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     r->environment.n += f->n;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>record    record: a case's identity, machine and run, put into its record.
----------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_record_identity(kb_result* r, const kbi_case* c) {
-    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    r->name = kbi_arena_text(r->owned, c->name);
-    r->operation = kbi_arena_text(r->owned, c->entry->operation);
-    r->direction = kbi_arena_text(r->owned, c->direction);
-    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
-    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
-    if (c->entry->rung) r->rung = c->entry->rung;
-    if (c->place) r->place = c->place;
-    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
-    for (int i = 0; i < c->n_params; i++) {
-        const kb_param* p = &c->params[i];
-        params[r->params.n] = *p;
-        params[r->params.n].name = kbi_arena_text(r->owned, p->name);
-        params[r->params.n++].s = kbi_arena_text(r->owned, p->s);
-        if (p->type != KB_AXIS_INTS) continue;
-        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
-        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
-        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
-    }
-    if (c->direction) {
-        params[r->params.n].name = "dir";
-        params[r->params.n].type = KB_AXIS_STRINGS;
-        params[r->params.n++].s = r->direction;
-    }
-    r->params.of = params;
-}
+// --- a case ---
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -12646,23 +12009,6 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
-    kbi_record_counters(r, m->counters, m->n_counters);
-    kbi_result_take(r, KBI_OF_MEASURED, m);
-    r->wall_ms = m->wall_ns * 1e-6;
-    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
-    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->shared_buffers = m->rounds ? m->stage : -1;
-    if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
-        kbi_record_facts(r, &fitted);
-    }
-    if (m->n <= 0) return;
-    r->samples_retaken = m->retaken;
-    if (m->launches > 0) r->launches_per_sample = m->launches;
-}
-
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
@@ -12680,47 +12026,11 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         r->compute_capability = kbi_arena_text(r->owned, capability);
         r->driver = kbi_arena_text(r->owned, machine->driver);
         r->cuda = kbi_arena_text(r->owned, machine->cuda);
-    } else if (machine->why[0]) {
-        r->no_gpu = kbi_arena_text(r->owned, machine->why);
-    } else {
-        r->no_gpu = KBI_CUDA ? "--device cpu" : "built without CUDA";
-    }
-}
-
-// Who was compared with whom, and who won: the same in all records of a group.
-static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
-    for (int i = 0; i < n && n > 1; i++) {
-        kb_result* r = &results[i];
-        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
-        if (end.fastest < 0) continue;
-        r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
-        r->winner_certain = end.certain;
-    }
-}
-
-// Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
-static bool kbi_is_commit(const char* s) {
-    size_t n = strspn(s, "0123456789abcdef");
-    return !s[n] && (n == 40 || n == 64);
-}
-
-// The commit that is checked out here or in a folder above, read from .git itself.
-static void kbi_session_commit(kbi_session* s) {
-    char path[512], line[256];
-    for (int up = 0; up < 20; up++) {
-        size_t n = 3 * (size_t)up, left = sizeof path - n;
-        for (int i = 0; i < up; i++) memcpy(path + 3 * i, "../", 3);
-        snprintf(path + n, left, ".git");
-        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
-        snprintf(path + n, left, ".git/HEAD");
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
-            snprintf(path + n, left, ".git/%.200s", line + 5);
-            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
-        }
-        if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
         return;
     }
+    r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
+                : KBI_CUDA      ? "--device cpu"
+                                : "built without CUDA";
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
@@ -12731,17 +12041,64 @@ static void kbi_show_build(char* text, size_t size, const kb_build* b) {
              instruments, b->cuda ? ", CUDA" : "");
 }
 
-// How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
-static void kbi_record_build(kb_result* r, const kb_entry* entry) {
+// Everything of a case but what was judged.
+static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
+    static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
+    kbi_result_take(r, KBI_OF_MEASURED, m);
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
+    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
+    if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->place) r->place = c->place;
+    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
+    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
+    for (int i = 0; i < c->n_params; i++) {
+        kb_param* p = &params[i];
+        *p = c->params[i];
+        p->name = kbi_arena_text(r->owned, p->name);
+        p->s = kbi_arena_text(r->owned, p->s);
+        if (p->type != KB_AXIS_INTS) continue;
+        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
+        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
+        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
+    }
+    memset(&params[c->n_params], 0, sizeof *params);
+    params[c->n_params].name = "dir";
+    params[c->n_params].type = KB_AXIS_STRINGS;
+    params[c->n_params].s = r->direction;
+    r->params.of = params;
+    r->params.n = c->n_params + (c->direction != NULL);
+    // how the file with the benchmark was compiled, and kbench itself where that was done otherwise
     char own[260], text[540];
     kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, 260, kbi_build_of(entry));
+    kbi_show_build(text, 260, kbi_build_of(c->entry));
     if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
     r->build = kbi_arena_text(r->owned, text);
+    // what was measured
+    kbi_record_counters(r, m->counters, m->n_counters);
+    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
+    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
+    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
+    r->shared_buffers = m->rounds ? m->stage : -1;
+    if (m->bias_fitted) kbi_record_facts(r, &fitted);
+    if (m->n > 0) r->samples_retaken = m->retaken;
+    if (m->n > 0 && m->launches > 0) r->launches_per_sample = m->launches;
+    kbi_record_machine(r, machine);
+}
+
+// Copies a profile into the record's memory, and lets instruments judge it.
+static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
+    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->judge && i->on) i->judge(r, in, machine);
+    r->inside = in;
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
+    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
 KBI_SLOW_END
-// The last bytes of a file are as good as the first: each of them reaches all bits.
 static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     for (size_t i = 0; i < n; i++) {
         h = (h ^ words[i]) * 0x9e3779b97f4a7c15u;
@@ -12750,29 +12107,6 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     return h;
 }
 KBI_SLOW_BEGIN
-
-// The program's file: /proc/self/exe, but for a program that is an argument of its loader (ld.so ./prog).
-static int kbi_open_image(void) {
-    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
-#ifdef __linux__
-    char line[4400];
-    unsigned long from, to, inode, at = getauxval(AT_PHDR);
-    struct stat about;
-    FILE* f = file < 0 ? NULL : fopen("/proc/self/maps", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        int path = 0;
-        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &inode, &path) < 3 || at < from || at >= to)
-            continue;
-        line[strcspn(line, "\n")] = 0;
-        if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
-        int image = kbi_open_input(line + path, false);
-        if (image >= 0) close(file), file = image;
-        break;
-    }
-    if (f) fclose(f);
-#endif
-    return file;
-}
 
 // Goes on with a hash by all bytes of a file, which is closed; false: errno says why they cannot be read.
 static bool kbi_hash_file(uint64_t* h, int file) {
@@ -12793,16 +12127,19 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read. That of an
-// interpreter says nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then
-// counts, too.
+// The hash of this process's executable; "" after a warning if it cannot be read, or is the loader of a program that
+// is its argument. KBENCH_SCRIPT in the environment names the file that an interpreter runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static bool said;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
     if (known[0]) return known;
-    bool good = kbi_hash_file(&h, kbi_open_image());
+    char* path = realpath("/proc/self/exe", NULL);
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
+    free(path);
+    if (loader) errno = ENOEXEC;
+    bool good = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
     if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
     if (!said)
@@ -12810,6 +12147,25 @@ static const char* kbi_binary_hash(void) {
                  good ? "script" : "program", kbi_why_not_open(errno));
     said = true;
     return known;
+}
+
+// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of
+// SHA-256.
+static void kbi_session_commit(kbi_session* s) {
+    char path[512], line[256], up[64] = "";
+    for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
+        snprintf(path, sizeof path, "%s.git", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
+        snprintf(path, sizeof path, "%s.git/HEAD", up);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
+            snprintf(path, sizeof path, "%s.git/%.200s", up, line + 5);
+            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
+        }
+        size_t n = strspn(line, "0123456789abcdef");
+        if (!line[n] && (n == 40 || n == 64)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
+        return;
+    }
 }
 
 static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
@@ -12835,21 +12191,6 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     s->seed = (int64_t)seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
-}
-
-// What was found inside of it, which lies where the record does, and why something was not.
-static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    r->inside = in;
-    kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
-    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
-}
-
-// Everything of a case but what was judged.
-static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_record_identity(r, c);
-    kbi_record_build(r, c->entry);
-    kbi_record_measured(r, m);
-    kbi_record_machine(r, machine);
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
@@ -12999,8 +12340,8 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_colour(out, NULL);
 }
 
-// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
-static int kbi_character_width(const char* s, int n) {
+// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+static int kbi_character_width(unsigned code) {
     static const struct {
         unsigned from, to;
         int width;
@@ -13008,7 +12349,6 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -13019,10 +12359,11 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
     while (at < n) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        unsigned code;
+        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)bytes;
+        at += (size_t)KBI_MAX(bytes, 1);
     }
     return at;
 }
@@ -13041,9 +12382,10 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
     if (whole) return;
     for (int room = columns - 3 - used; width > room;) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
-        width -= kbi_character_width(s + tail, bytes);
-        tail += (size_t)bytes;
+        unsigned code;
+        int bytes = kbi_utf8(s + tail, &code);
+        width -= kbi_character_width(code);
+        tail += (size_t)KBI_MAX(bytes, 1);
     }
     kbi_putf(t, "...%s", s + tail);
 }
@@ -13863,9 +13205,9 @@ static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const struct {
         const char *key, *before;
-    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
-    const char** names[KBI_COUNT(objects)];
-    int count[KBI_COUNT(objects)];
+    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[3];
+    int count[3];
     for (int64_t i = -1; i < n; i++) {
         const kb_result* r = i < 0 ? NULL : &records[i];
         kbi_csv_keys(t, r);
@@ -14052,16 +13394,6 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
   >>worker    program: the process that runs cases, told by pipe which, and answering.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_message_type {
-    KBI_HELLO = 1,
-    KBI_ENTER,
-    KBI_BEAT,
-    KBI_TOLD,
-    KBI_RESULT,
-    KBI_FOUND,
-    KBI_DONE
-} kbi_message_type;
-
 typedef struct kbi_message { // then size bytes
     uint32_t magic;
     int32_t type, index; // kbi_message_type; the case in the plan
@@ -14072,12 +13404,11 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
-// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
-// environment until kb_main takes it, for a main that starts its program again by exec.
+// The role of this process, read from the environment before main, because main may change its arguments. The variable
+// stays there until kb_main removes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
-    pid_t process; // whose it is: what a benchmark forks is none
+    pid_t process; // whose it is: a process that a benchmark forks is none of ours
     int in, out;   // truth: in is the device
     char* words;   // the process's own command line, each word ended by a zero
     size_t size;
@@ -14103,62 +13434,50 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
     kbi_birth.size = words.n;
 }
 
-// The parent of a process, 0: not known.
-static long kbi_parent_of(long process) {
-    char path[64], line[512];
-    snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
-    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
-}
-
 enum { KBI_NESTED = 8 };
-// Whether so many processes of this very program started one another, the last of them this one.
+// Whether so many processes of this program started one another, the last of them this one.
 static bool kbi_nested(void) {
     struct stat self, other;
+    long process = (long)getpid();
     int found = 0;
     if (stat("/proc/self/exe", &self) != 0) return false;
-    long process = kbi_parent_of((long)getpid());
-    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
-        char path[64];
+    for (int i = 0; i < 8 * KBI_NESTED && process > 0 && found < KBI_NESTED; i++) {
+        char path[64], line[512];
+        snprintf(path, sizeof path, "/proc/%ld/stat", process);
+        const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+        process = name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123": the parent
         snprintf(path, sizeof path, "/proc/%ld/exe", process);
         found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
     }
     return found == KBI_NESTED;
 }
 
+// An array, ended by NULL, of words that lie behind each other; both stay allocated.
+static char** kbi_words_of(char* text, size_t size, size_t* count) {
+    char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
+    *count = 0;
+    for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
+    words[*count] = NULL;
+    return words;
+}
+
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
 static bool kbi_words_receive(int* argc, char*** argv) {
-    uint32_t head[2]; // words, bytes
-    if (!kbi_read_all(kbi_birth.in, head, sizeof head)) return false;
-    char* text = (char*)kbi_grow(NULL, (size_t)head[1] + 1);
-    char** words = (char**)kbi_grow(NULL, sizeof(char*) * ((size_t)head[0] + 1));
-    if (!kbi_read_all(kbi_birth.in, text, head[1])) return false;
-    text[head[1]] = 0;
-    for (uint32_t i = 0; i < head[0]; i++, text += strlen(text) + 1) words[i] = text;
-    words[head[0]] = NULL;
-    *argc = (int)head[0];
-    *argv = words;
+    size_t size, count;
+    if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
+    char* text = (char*)kbi_grow(NULL, size + 1);
+    if (!kbi_read_all(kbi_birth.in, text, size)) return false;
+    text[size] = 0;
+    *argv = kbi_words_of(text, size, &count);
+    *argc = (int)count;
     return true;
 }
 
-static void kbi_words_put(kbi_text* to, const kbi_options* o) {
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
-    uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    kbi_put(to, (const char*)head, sizeof head);
-    kbi_put(to, text.s, text.n);
-    kbi_text_free(&text);
-}
-
-// This process's own command line, whatever its main made of it; it is kept.
+// This process's own command line, whatever its main made of it.
 static char** kbi_own_words(const kbi_options* o) {
-    size_t words = 0;
-    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
-    if (!words) return o->argv;
-    char *word = kbi_birth.words, **argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
-    for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
-    argv[words] = NULL;
-    return argv;
+    size_t count;
+    char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
+    return count ? argv : o->argv;
 }
 
 // In a child process: another program. What it says goes to a file, all of it or what is on stderr.
@@ -14182,69 +13501,29 @@ static bool kbi_profiled(void) {
     return kbi_valgrind(); // which follows no child unless it is told to
 }
 
-static void kbi_send_bytes(int file, const void* from, size_t size) {
-    if (!kbi_write_all(file, (const char*)from, size)) _exit(1); // nobody listens any more
-}
-static void kbi_send_head(int file, int type, int index, size_t size) {
-    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)size };
+// The structure of each message, and the arrays of a result behind it, as they lie in memory: both ends are one image.
+static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
+    kbi_text all = KBI_BLANK;
+    kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
+    size_t size = type == KBI_HELLO                        ? sizeof(kbi_machine)
+                  : type == KBI_TOLD || type == KBI_RESULT ? sizeof(kbi_measured)
+                  : type == KBI_FOUND                      ? kbi_inside_size((kbi_inside*)what)
+                                                           : 0;
     if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
-    kbi_send_bytes(file, &m, sizeof m);
-}
-static void kbi_send(int file, int type, int index, const void* body, size_t size) {
-    kbi_send_head(file, type, index, size);
-    kbi_send_bytes(file, body, size);
-}
-
-static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0); }
-static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0); }
-
-static void kbi_send_word(void* to, int index, const kbi_measured* m) {
-    kbi_send(*(int*)to, KBI_TOLD, index, m, sizeof *m);
-}
-
-static void kbi_send_result(void* to, int index, kbi_measured* m) {
-    int file = *(int*)to;
-    size_t rounds = sizeof(double) * (size_t)m->rounds, control = m->control_ns ? rounds : 0;
-    fflush(stdout);
-    kbi_send_head(file, KBI_RESULT, index, sizeof *m + sizeof(double) * (size_t)m->n + rounds + control);
-    kbi_send_bytes(file, m, sizeof *m);
-    kbi_send_bytes(file, m->samples, sizeof(double) * (size_t)m->n);
-    kbi_send_bytes(file, m->round_ns, rounds);
-    kbi_send_bytes(file, m->control_ns, control);
-    kbi_measured_free(m);
-}
-
-static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
-    fflush(stdout);
-    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in));
-}
-
-// A result whose counts are those of the values that follow, and whose texts end.
-static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
-    size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->cache + sizeof m->cache - 1,
-                           m->timer + sizeof m->timer - 1, m->kernel + sizeof m->kernel - 1,
-                           m->throttle + sizeof m->throttle - 1 };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
-    if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
-    if (m->kept < KBI_NOT_HOST || m->kept > KBI_KEPT_BY_CALL) return false;
-    for (int i = 0; i < m->n_counters; i++)
-        if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
-            m->counters[i].unit[sizeof m->counters[i].unit - 1])
-            return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most &&
-           sizeof(double) * (size_t)(m->n + m->rounds * (m->control_ns ? 2 : 1)) == size;
-}
-
-// Replaces the sender's addresses by copies of the values that follow.
-static void kbi_measured_take(kbi_measured* m, const char* values) {
-    const char *rounds = values + sizeof(double) * (size_t)m->n,
-               *control = rounds + sizeof(double) * (size_t)m->rounds;
-    m->samples = kbi_copy_reals(values, m->n);
-    m->round_ns = kbi_copy_reals(rounds, m->rounds);
-    m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
+    kbi_put(&all, (const char*)&head, sizeof head);
+    if (size) kbi_put(&all, (const char*)what, size);
+    if (type == KBI_RESULT) {
+        kbi_measured* m = (kbi_measured*)what;
+        const double* arrays[] = { m->samples, m->round_ns, m->control_ns };
+        for (int k = 0; k < 3; k++)
+            if (arrays[k]) kbi_put(&all, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
+        kbi_measured_free(m);
+    }
+    head.size = (uint32_t)(all.n - sizeof head);
+    memcpy(all.s, &head, sizeof head);
+    if (type >= KBI_RESULT) fflush(stdout);
+    if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
+    kbi_text_free(&all);
 }
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
@@ -14254,6 +13533,33 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     kbi_truth truth;       // of the calibration, when it was measured
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
+
+// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot
+// be.
+static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
+                                      const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
+                                      const kbi_sink* sink) {
+    kbi_recipe recipe;
+    kbi_recipe_of(&recipe, o);
+    recipe.device = job->device;
+    recipe.placement = job->process;
+    recipe.max_time = job->max_time;
+    recipe.verdicts = verdicts;
+    kbi_recipe_inside(&recipe, job->inside);
+    if (!b) {
+        if (!kbi_options_pin(o)) return NULL;
+        if (job->has_truth) kbi_truth_set(&job->truth);
+        kbi_lab.roofs = job->roofs, kbi_lab.core = job->core, kbi_lab.told = true;
+        b = kbi_backend_open(&recipe, machine);
+        if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
+        if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    }
+    bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
+    const char* left = kbi_left_behind(machine->gpu_present != 0);
+    if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
+    return b;
+}
 
 // The child process that asks CUPTI: writes the durations, or nothing.
 static int kbi_truth_main(void) {
@@ -14275,48 +13581,28 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides
+                                   SIGTTIN, SIGTTOU }; // no process of the terminal's own group
     kbi_plan plan;
     kbi_machine machine;
-    kbi_recipe recipe;
     kbi_job job;
     const kbi_backend* b = NULL;
     int in = kbi_high_file(kbi_birth.in), out = kbi_high_file(kbi_birth.out);
+    const kbi_sink sink = { kbi_send, &out };
     close(kbi_birth.in);
     close(kbi_birth.out);
     kbi_birth.role = KBI_BUSY;
-    signal(SIGINT, SIG_IGN); // the supervisor decides
-    signal(SIGQUIT, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN); // no process of the terminal's own group
-    signal(SIGTTOU, SIG_IGN);
+    for (int i = 0; i < KBI_COUNT(ignored); i++) signal(ignored[i], SIG_IGN);
     kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || !kbi_options_pin(o) || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o)))
-        return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_word, kbi_send_result, kbi_send_inside, &out };
-    bool good = true;
-    while (good && kbi_read_all(in, &job, sizeof job)) {
-        char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
-        size_t told = sizeof(kbi_verdict) * (size_t)job.n;
+    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
+    while (kbi_read_all(in, &job, sizeof job)) {
+        size_t n = (size_t)job.n, told = sizeof(kbi_verdict) * n;
+        char* wanted = (char*)kbi_grow(NULL, n + 1);
         kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
-        if (!b) {
-            if (job.has_truth) kbi_truth_set(&job.truth);
-            kbi_lab.roofs = job.roofs, kbi_lab.core = job.core, kbi_lab.told = true;
-            kbi_recipe_of(&recipe, o);
-            recipe.device = job.device;
-            recipe.placement = job.process;
-            kbi_recipe_inside(&recipe, job.inside);
-            b = kbi_backend_open(&recipe, &machine);
-            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine);
-            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        }
-        recipe.max_time = job.max_time;
-        recipe.verdicts = verdicts;
-        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
-        good = good && !kbi_left_behind(machine.gpu_present != 0);
-        // roofs may have been measured meanwhile
-        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        kbi_send(out, KBI_DONE, good, NULL, 0);
+        if (!kbi_read_all(in, wanted, n) || !kbi_read_all(in, verdicts, told)) return KBI_EXIT_FAILED;
+        b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
+        if (!b) return KBI_EXIT_USAGE;
         KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
@@ -14356,28 +13642,25 @@ static struct kbi_destinations {
 
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
-static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
+static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
-    kbi_text full = KBI_BLANK;
     struct stat about;
     bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
-    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
     bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
     for (int i = 0; i < all->n && apart && !device; i++) {
         const kbi_destination* before = &all->of[i];
         apart = !kbi_is(before->path, real);
         if (!apart && !before->option)
-            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, path);
         else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
         else if (!apart)
-            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, path);
     }
     all->of[all->n].option = option;
     all->of[all->n++].path = real;
-    kbi_text_free(&full);
     return apart;
 }
 
@@ -14391,12 +13674,12 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             kbi_destinations.of[kbi_destinations.n++].path =
                 kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
-    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
-    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->value && *i->value &&
             (i->fill || (i->row.name && i->argument && strstr(i->argument, "FILE"))))
-            apart = kbi_destination_take(i->option, NULL, i->value);
+            apart = kbi_destination_take(i->option, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
     for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
@@ -14419,20 +13702,15 @@ static void kbi_outputs_free(kbi_outputs* all) {
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
-                            const char* folder, const char* path, bool append) {
-    kbi_text full = KBI_BLANK;
-    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
+                            const char* path, bool append) {
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     kbi_output_file* f = &all->of[all->n];
     memset(f, 0, sizeof *f);
-    if (folder) kbi_putf(&full, "%s/", folder);
-    kbi_puts(&full, path);
     f->mark = *mark;
     f->fill = fill;
-    bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
+    bool good = kbi_out_open(&f->to, option, path, &f->mark, append);
     all->n += good;
     all->keeps = true;
-    kbi_text_free(&full);
     return good;
 }
 
@@ -14447,8 +13725,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         if (i->fill && i->option && !i->value)
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
-        if (good && i->fill && i->value)
-            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
+        if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -14528,24 +13805,24 @@ typedef struct kbi_worker { // as the supervisor sees it
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
-    bool due, done;        // to be measured alone in a fresh one; that has been tried
-    uint64_t flags;        // with which it failed
-    char failed[200];      // and how, for people
-} kbi_again;
+typedef enum kbi_retry { KBI_NO_RETRY, KBI_RETRY_DUE, KBI_RETRIED } kbi_retry;
+typedef struct kbi_waiting { // a case of the group
+    bool wanted;             // it is still to be measured
+    int64_t spent;           // ns in it
+    kbi_retry retry;         // alone in a fresh worker, because it failed in one that had run other cases
+    char failed[200];        // how, for people
+} kbi_waiting;
 
 typedef struct kbi_group { // the group being measured
     int first, n;
-    kbi_measured* m;
-    char* wanted;      // still to be measured
-    int64_t* spent;    // ns in each case
-    int current;       // the case the worker is in, -1 between cases
-    kbi_measured word; // of that case, whose function goes on; status KB_OK: it has none yet
+    kbi_measured* m;     // n of them; without samples: not measured
+    kbi_waiting* of;     // n of them; NULL: nobody is asked for anything
+    int current;         // the case the worker is in, -1 between cases
+    kbi_measured failed; // of that case, if its function goes on though it failed or was skipped; else status KB_OK
     int64_t since;
-    bool machine; // since then it measures the machine, which is no case's time
-    kbi_again* again;
+    bool machine;                // since then it measures the machine, which is no case's time
     int idle;                    // workers in a row that died before they entered a case
-    kbi_inside** inside;         // what was found inside of them; NULL: they are being measured
+    kbi_inside** inside;         // the profiles that are wanted; NULL: times are wanted
     const kbi_verdict* verdicts; // of the inspection
 } kbi_group;
 
@@ -14559,7 +13836,6 @@ typedef struct kbi_supervisor {
     kbi_worker worker;
     kbi_group group;
     int process; // which of those that measure the same is at work
-    kbi_pools pools;
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
@@ -14576,7 +13852,7 @@ typedef struct kbi_supervisor {
     unsigned inside;                       // bits of instruments: what is to be looked into
     kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
     int inspected;                         // the first case that was not
-    char said[400];                        // of why that was not to be had, last
+    char said[400];                        // the last warning about a case
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int recalled;                          // for which a record stands that was there before
     int fewer;                             // that an interruption left with fewer processes
@@ -14592,22 +13868,22 @@ static struct kbi_desk {
     kbi_supervisor run; // the one that is under way
 } kbi_desk;
 
-// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
-// second one must not come between finished results and their file.
+// In one process a second signal ends what hangs. A worker is ended by the first, and a second must not come between
+// finished results and their file.
 static void kbi_interrupt(int number) {
     signal(number, kbi_desk.one_process || kbi_desk.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_desk.interrupted = number;
 }
 
-// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
-static void kbi_watch_unless_ignored(int number) {
-    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+// A signal that was ignored at the start (nohup, a shell's background job) stays ignored.
+static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
+    if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
 
 static void kbi_watch_ends(void) {
-    kbi_watch_unless_ignored(SIGINT);
-    kbi_watch_unless_ignored(SIGHUP);
-    kbi_watch_unless_ignored(SIGQUIT);
+    kbi_watch_unless_ignored(SIGINT, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGHUP, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGQUIT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
 }
 
@@ -14622,7 +13898,7 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
-// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+// Whether a child has ended: a traced one may only have stopped.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -14636,7 +13912,7 @@ static bool kbi_worker_died(kbi_worker* w) {
     return w->dead;
 }
 
-// Two seconds to leave by itself, then it is made to; what it left running ends with it.
+// Gives it two seconds to leave by itself; kills it then, and what it left running.
 static void kbi_worker_end(kbi_worker* w) {
     if (!w->process) return;
     close(w->to);
@@ -14651,14 +13927,13 @@ static void kbi_worker_end(kbi_worker* w) {
 }
 
 static void kbi_worker_kill(kbi_worker* w) {
-    if (!w->process) return;
-    if (!w->dead) kill(w->process, SIGKILL);
+    if (w->process && !w->dead) kill(w->process, SIGKILL);
     kbi_worker_end(w);
 }
 
 // Starts this very program again, with its own command line: its main does there what it did here, until it calls
 // kb_main. In the child the function does not return.
-static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out, int close_a, int close_b) {
+static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
@@ -14668,8 +13943,6 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     }
     char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    if (close_a >= 0) close(close_a);
-    if (close_b >= 0) close(close_b);
     dup2(2, 1); // what bodies print is not results
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -14685,8 +13958,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
 // For a process that has not even begun to measure, in seconds.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
-// by the waits: they end whatever the clock says.
+// A worker that hangs never reads what does not fit into the pipe. Waits are counted, because the clock may be set.
 static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
     kbi_worker* w = &s->worker;
     const char* p = (const char*)what;
@@ -14709,13 +13981,12 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0)
         return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
-    fcntl(to[1], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     memset(w, 0, sizeof *w);
     w->process = process;
     w->to = to[1];
@@ -14723,9 +13994,11 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->device = device;
     w->first = -1;
     fcntl(w->to, F_SETFL, O_NONBLOCK);
+    fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
-    kbi_words_put(&words, s->o);
-    if (!kbi_worker_tell(s, words.s, words.n)) close(w->to), w->to = -1; // it ends, instead of waiting for the rest
+    for (int i = 0; i < s->o->argc; i++) kbi_put(&words, s->o->argv[i], strlen(s->o->argv[i]) + 1);
+    if (!kbi_worker_tell(s, &words.n, sizeof words.n) || !kbi_worker_tell(s, words.s, words.n))
+        close(w->to), w->to = -1; // it ends, instead of waiting for the rest
     kbi_text_free(&words);
     return true;
 }
@@ -14735,7 +14008,8 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     int from[2];
     size_t have = 0;
     if (s->has_truth || pipe(from) != 0) return;
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1], from[0], -1);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
     close(from[1]);
     for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_desk.interrupted; i++) {
         if (!kbi_readable(from[0], 100)) continue;
@@ -14748,168 +14022,160 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     s->has_truth = have == sizeof s->truth;
 }
 
-// --- what comes back ---
+// --- what happens to cases, in a worker or in this process ---
 
-// What the worker did until now was the current case's, unless it was the machine's.
+// Books the time since the last call for the current case, unless it was the machine's.
 static void kbi_spend(kbi_group* g, int64_t now) {
-    if (g->current >= 0 && !g->machine) g->spent[g->current] += now - g->since;
+    if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
     g->since = now;
     g->machine = false;
 }
 
-static void kbi_receive_enter(void* to, int index) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    kbi_group* g = &s->group;
-    int64_t now = kbi_now();
-    kbi_spend(g, now);
-    g->current = index - g->first;
-    g->word.status = KB_OK;
-    g->idle = 0;
-    if (s->worker.first < 0) s->worker.first = index;
-    s->worker.mixed |= index != s->worker.first;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
+static void kbi_case_over(kbi_group* g, int i) {
+    g->of[i].wanted = false;
+    kbi_spend(g, kbi_now());
+    g->current = -1;
 }
 
-static void kbi_receive_beat(void* to, bool machine) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    if (s->group.current < 0) return;
-    if (machine != s->group.machine) kbi_spend(&s->group, kbi_now());
-    s->group.machine = machine;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
+static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* what, const char* advice) {
+    if (kbi_is(what, s->said)) return;
+    kbi_progress_clear(&s->progress);
+    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, of, what, advice);
+    snprintf(s->said, sizeof s->said, "%s", what);
 }
 
-// Of it no more is kept than what is left when the process ends.
-static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
-    kbi_measured_clear(&s->group.word);
-    s->group.word.status = m->status;
-    s->group.word.flags = m->flags;
-    memcpy(s->group.word.message, m->message, sizeof m->message);
-}
-
-// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
-// alone in a fresh one.
-static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
-    kbi_again* again = &s->group.again[i];
+// Whether a failure does not count yet, because other cases ran in the same process before: the case is then measured
+// once more, alone in a fresh one.
+static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
     if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
-    if (!failed || !s->worker.mixed || again->due || again->done) return false;
-    again->due = true;
-    again->flags = m->flags;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
-            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-            break;
-        }
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+    if (!failed || !s->worker.mixed || w->retry) return false;
+    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
+            snprintf(w->failed, sizeof w->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+    kbi_case_over(&s->group, i);
+    w->wanted = true;
+    w->retry = KBI_RETRY_DUE;
     return true;
 }
 
-static void kbi_receive_result(void* to, int index, kbi_measured* m) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
-    kbi_again* again = &s->group.again[i];
-    if (kbi_again_due(s, i, m)) {
+static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
+    if (kbi_retry_due(s, i, m)) {
         kbi_measured_free(m);
         return;
     }
-    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0); // NULL: not measured
+    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (again->due && m->status == KB_OK)
+    if (w->retry == KBI_RETRY_DUE && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
                    "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                   again->failed);
-    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
-        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
-                   again->failed);
-    if (again->due) again->due = false, again->done = true;
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+                   w->failed);
+    if (w->retry) w->retry = KBI_RETRIED;
+    kbi_case_over(&s->group, i);
     s->done++;
 }
 
-static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
+static void kbi_receive_inside(kbi_supervisor* s, int i, const kbi_inside* in) {
     s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
-    if (!in->message[0] || kbi_is(in->message, s->said) || s->inside == KBI_WISH_STREAMS) return;
-    kbi_progress_clear(&s->progress);
-    kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
-    memcpy(s->said, in->message, sizeof s->said);
+    kbi_case_over(&s->group, i);
+    if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
 }
 
-// A case that ended its worker, or had to be ended with it. The word that it had by then stands: KB_ALLOC gives NULL
-// behind it, which few functions look at.
+static void kbi_happened(void* to, kbi_message_type type, int index, void* what) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    kbi_group* g = &s->group;
+    int i = index - g->first;
+    switch (type) {
+    case KBI_HELLO:
+        if (what != &s->machine) memcpy(&s->machine, what, sizeof s->machine);
+        s->known = true;
+        return;
+    case KBI_ENTER:
+        kbi_spend(g, kbi_now());
+        g->current = i;
+        g->failed.status = KB_OK;
+        g->idle = 0;
+        if (s->worker.first < 0) s->worker.first = index;
+        s->worker.mixed |= index != s->worker.first;
+        break;
+    case KBI_BEAT:
+        if (g->current < 0) return;
+        if ((index != 0) != g->machine) kbi_spend(g, kbi_now());
+        g->machine = index != 0;
+        break;
+    case KBI_TOLD: { // its arrays are in the other process
+        const kbi_measured* m = (const kbi_measured*)what;
+        kbi_measured_clear(&g->failed);
+        g->failed.status = m->status;
+        g->failed.flags = m->flags;
+        memcpy(g->failed.message, m->message, sizeof m->message);
+        return;
+    }
+    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
+    case KBI_FOUND: kbi_receive_inside(s, i, (const kbi_inside*)what); return;
+    case KBI_DONE:
+        if (!s->isolated && what)
+            kbi_warn_once(s, 0, "", (const char*)what,
+                          ". Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                          "a fresh one.");
+        return;
+    }
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
+}
+
+// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: a function that does not
+// look at the NULL of KB_ALLOC crashes after the flag OOM.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
     va_list list;
     kbi_measured_clear(&m);
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
-    if (i == s->group.current && s->group.word.status != KB_OK) m = s->group.word;
+    if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
-    if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
+    if (m.status != KB_SKIPPED)
+        kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
-    if (s->group.inside) { // that is nothing against what was measured before
-        if (s->inside != KBI_WISH_STREAMS && kbi_again_due(s, i, &m)) return;
-        kbi_inside* without = kbi_inside_without(m.message);
-        if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
-            without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
-            snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
-        }
-        kbi_receive_inside(s, s->group.first + i, without);
-        KBENCH_FREE(without);
+    if (!s->group.inside) {
+        kbi_receive_result(s, i, &m);
         return;
     }
-    kbi_receive_result(s, s->group.first + i, &m);
+    // without a profile, a time that was measured before stays
+    if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
+    kbi_inside* without = kbi_inside_without(m.message);
+    if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
+        without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
+        snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
+    }
+    kbi_receive_inside(s, i, without);
+    KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int signal) {
-    static const struct {
-        int number;
-        const char* name;
-    } names[] = { { SIGSEGV, "segmentation fault" },
-                  { SIGABRT, "abort" },
-                  { SIGBUS, "bus error" },
-                  { SIGILL, "illegal instruction" },
-                  { SIGFPE, "arithmetic exception" },
-                  { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" },
-                  { SIGTRAP, "trap" },
-                  { SIGSTOP, "stop" } };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (names[i].number == signal) return names[i].name;
-    return "signal";
-}
-
-static void kbi_say_death(const kbi_worker* w, char died[KBI_DIED_TEXT]) {
-    if (w->babble)
-        snprintf(died, KBI_DIED_TEXT, "what its process sent is no answer of a worker");
-    else if (WIFSIGNALED(w->status))
-        snprintf(died, KBI_DIED_TEXT, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
-    else
-        snprintf(died, KBI_DIED_TEXT, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
-}
-
-// The worker is gone: whose fault that was, and how it went.
+// The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
+    kbi_worker* w = &s->worker;
     char died[KBI_DIED_TEXT];
     int i = g->current;
-    if (s->worker.babble) kbi_worker_kill(&s->worker);
-    kbi_worker_end(&s->worker);
+    if (w->babble) kbi_worker_kill(w);
+    kbi_worker_end(w);
+    int number = WTERMSIG(w->status);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
-        if (g->wanted[j]) i = j;
+        if (g->of[j].wanted) i = j;
     if (i < 0) return;
-    kbi_say_death(&s->worker, died);
+    if (w->babble)
+        snprintf(died, sizeof died, "what its process sent is no answer of a worker");
+    else if (WIFSIGNALED(w->status))
+        snprintf(died, sizeof died, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
+    else
+        snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
@@ -14917,63 +14183,41 @@ typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Whether a message of such a kind, size and index can come now.
+// Whether this is the head of a message of ours that can come now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
-    int i = m->index - s->group.first;
-    bool ours = i >= 0 && i < s->group.n && s->group.wanted && s->group.wanted[i];
-    if (m->magic != KBI_MAGIC) return false;
-    switch (m->type) {
-    case KBI_HELLO: return m->size == sizeof s->machine;
-    case KBI_TOLD: return ours && m->size == sizeof(kbi_measured) && i == s->group.current;
-    case KBI_ENTER: return m->size == 0 && ours;
-    case KBI_BEAT:
-    case KBI_DONE: return m->size == 0;
-    case KBI_RESULT:
-        return ours && !s->group.inside && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
-    case KBI_FOUND: return ours && s->group.inside && m->size >= sizeof(kbi_inside) && m->size <= KBI_MESSAGE_LIMIT;
-    default: return false;
-    }
+    static const size_t least[] = {
+        0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
+    };
+    KBI_STATIC_ASSERT(KBI_COUNT(least) == KBI_DONE + 1, "a size for each message");
+    const kbi_group* g = &s->group;
+    int i = m->index - g->first;
+    if (m->magic != KBI_MAGIC || m->type < KBI_HELLO || m->type > KBI_DONE) return false;
+    if (m->size < least[m->type] || m->size > (least[m->type] ? KBI_MESSAGE_LIMIT : 0)) return false;
+    if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
+    if (m->type == (g->inside ? KBI_RESULT : KBI_FOUND)) return false;
+    return i >= 0 && i < g->n && g->of && g->of[i].wanted;
 }
 
-static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, const char* body) {
-    switch (m->type) {
-    case KBI_HELLO: memcpy(&s->machine, body, sizeof s->machine), s->known = true; break;
-    case KBI_ENTER: kbi_receive_enter(s, m->index); break;
-    case KBI_BEAT: kbi_receive_beat(s, m->index != 0); break;
-    case KBI_TOLD: {
-        kbi_measured word;
-        memcpy(&word, body, sizeof word);
-        bool possible = word.status > KB_OK && word.status <= KB_SKIPPED && !word.message[sizeof word.message - 1];
-        if (possible) kbi_receive_word(s, &word);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
+// The arrays that lie behind a result move to memory of their own. false: there are not as many values.
+static bool kbi_measured_receive(kbi_measured* m, size_t size) {
+    const char* values = (const char*)(m + 1);
+    double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
+    size_t left = (size - sizeof *m) / sizeof(double);
+    for (int k = 0; k < 3; k++) {
+        size_t n = !*arrays[k] ? 0 : (size_t)(k ? m->rounds : m->n);
+        if (n > left) return false;
+        if (*arrays[k]) *arrays[k] = kbi_copy_reals(values, (int64_t)n);
+        values += sizeof(double) * n, left -= n;
     }
-    case KBI_DONE:
-        if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
-        return KBI_PUMP_DONE;
-    case KBI_FOUND: {
-        kbi_inside* in = (kbi_inside*)memcpy(kbi_grow(NULL, m->size), body, m->size); // where the pipe left it is odd
-        bool possible = kbi_inside_possible(in, m->size);
-        if (possible) kbi_receive_inside(s, m->index, in);
-        KBENCH_FREE(in);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    }
-    default: {
-        kbi_measured measured;
-        memcpy(&measured, body, sizeof measured);
-        if (!kbi_measured_possible(&measured, m->size - sizeof measured)) return KBI_PUMP_LOST;
-        kbi_measured_take(&measured, body + sizeof measured);
-        kbi_receive_result(s, m->index, &measured);
-    }
-    }
-    return KBI_PUMP_ON;
+    return !left;
 }
 
 // Takes what has come, which may end in the middle of a message, and handles those that are whole.
 static kbi_pump kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     char some[16384];
-    size_t at = 0;
     kbi_pump next = KBI_PUMP_ON;
+    size_t at = 0;
     ssize_t n = kbi_read_some(w->from, some, sizeof some);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return KBI_PUMP_ON;
     if (n <= 0) return KBI_PUMP_LOST;
@@ -14983,17 +14227,24 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
         memcpy(&m, w->inbox.s + at, sizeof m);
         if (!kbi_message_possible(s, &m)) return w->babble = true, KBI_PUMP_LOST;
         if (w->inbox.n - at - sizeof m < m.size) break;
-        next = kbi_handle_message(s, &m, w->inbox.s + at + sizeof m);
-        if (next == KBI_PUMP_LOST) w->babble = true;
+        void* body = kbi_grow(NULL, (size_t)m.size + 1); // where the pipe left it is not aligned
+        memcpy(body, w->inbox.s + at + sizeof m, m.size);
+        bool good = m.type == KBI_RESULT  ? kbi_measured_receive((kbi_measured*)body, m.size)
+                    : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
+                                          : true;
+        if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
+        KBENCH_FREE(body);
+        if (!good) return w->babble = true, KBI_PUMP_LOST;
+        if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
+        if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
         at += sizeof m + m.size;
     }
-    if (!w->process) return next; // ended, and its inbox with it
     memmove(w->inbox.s, w->inbox.s + at, w->inbox.n - at);
     w->inbox.n -= at;
     return next;
 }
 
-// What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
+// What comes within a moment. A child of a worker that is gone may keep its pipe open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
     int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
@@ -15005,36 +14256,30 @@ static kbi_pump kbi_await(kbi_supervisor* s) {
     return kbi_readable(s->worker.from, 0) ? KBI_PUMP_ON : KBI_PUMP_LOST; // its last words may have come meanwhile
 }
 
-// Until the worker has done its job, died, or taken too long.
-static void kbi_listen(kbi_supervisor* s) {
+// Until the worker has done its job (KBI_PUMP_DONE), died (KBI_PUMP_LOST), or taken too long.
+static kbi_pump kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     for (;;) {
         kbi_pump next = kbi_await(s);
-        if (kbi_desk.interrupted) return;
+        if (kbi_desk.interrupted) return next;
         if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
-        if (next != KBI_PUMP_ON) return;
-        // until the first case is entered the device is being started, and roofs are measured when one first asks for
-        // them: that is nobody's time, but has an end, too
+        if (next != KBI_PUMP_ON) return next;
+        // the start of the device and the measurement of its peaks are no case's time, but have a limit, too
         bool nobodys = g->current < 0 || g->machine;
         double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
+        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
-        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
-            if (g->wanted[i]) g->current = i;
-        if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
-                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
-                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
-        return;
+            if (g->of[i].wanted) g->current = i;
+        if (g->current >= 0) // else all have their result, and it hung then
+            kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        return KBI_PUMP_ON;
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
----------------------------------------------------------------------------------------------------------------*/
+// --- what the worker is asked for ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -15043,8 +14288,32 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
 }
 
-static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
+// A group of which nothing is wanted yet. m: its first case's result; NULL: none is wanted.
+static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** inside) {
     kbi_group* g = &s->group;
+    memset(g, 0, sizeof *g);
+    g->first = first;
+    g->n = n;
+    g->m = m;
+    g->inside = inside;
+    g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
+    memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
+    g->since = kbi_now();
+    if (s->verdicts) g->verdicts = s->verdicts + first;
+}
+
+static void kbi_group_close(kbi_supervisor* s) {
+    KBENCH_FREE(s->group.of);
+    s->group.of = NULL;
+    s->group.inside = NULL;
+    s->group.verdicts = NULL;
+}
+
+// Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
+// worker cannot be told.
+static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
+    kbi_group* g = &s->group;
+    size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
     kbi_job job;
     memset(&job, 0, sizeof job);
     job.first = g->first;
@@ -15063,38 +14332,43 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     g->current = -1;
     g->machine = false;
     g->since = s->tick = kbi_now();
-    for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    bool good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n) &&
-                kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
-                              sizeof(kbi_verdict) * (size_t)g->n);
-    KBENCH_FREE(none);
+    char* wanted = (char*)kbi_grow(NULL, n + 1);
+    for (int i = 0; i < g->n; i++) {
+        g->of[i].spent = 0; // what a worker that is no more spent is no fault of theirs
+        wanted[i] = alone < 0 ? g->of[i].wanted : i == alone;
+    }
+    bool good = true;
+    if (s->isolated) {
+        kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, told + 1);
+        memset(none, 0, told);
+        good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
+               kbi_worker_tell(s, g->verdicts ? g->verdicts : none, told);
+        KBENCH_FREE(none);
+    } else {
+        const kbi_sink sink = { kbi_happened, s };
+        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, NULL, s->backend, &s->machine, &sink);
+        kbi_before.known = false; // the user's own process may change between two groups
+    }
+    KBENCH_FREE(wanted);
     return good;
 }
 
-// Learns what machine this is: an empty job.
-static bool kbi_meet_once(kbi_supervisor* s, int device) {
+// Learns what machine this is, by a job without cases. The durations of the calibration's launches come from a
+// process of its own before that.
+static bool kbi_meet(kbi_supervisor* s, int device) {
     s->known = false;
-    if (!s->isolated) {
-        if (!kbi_options_pin(s->o)) return false;
-        if (s->has_truth) kbi_truth_set(&s->truth);
-        s->recipe.device = device;
-        s->backend = kbi_backend_open(&s->recipe, &s->machine);
-        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine);
-        s->known = true;
-        return true;
-    }
-    if (!kbi_worker_start(s, device)) return false;
-    char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
-    memset(nothing, 0, (size_t)s->group.n + 1);
-    double limit = kbi_start_limit(s);
-    kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
-        next = kbi_await(s);
-    KBENCH_FREE(nothing);
+    kbi_group_open(s, 0, 0, NULL, NULL);
+    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
+        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
+        kbi_ask_truth(s, device);
+    s->backend = NULL;
+    if (s->isolated && !kbi_worker_start(s, device)) return false;
+    bool told = kbi_job_send(s, device, -1);
+    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : told ? kbi_listen(s) : KBI_PUMP_LOST;
+    kbi_group_close(s);
     if (next == KBI_PUMP_DONE) return s->known;
-    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
+    double limit = kbi_start_limit(s);
+    bool hangs = next == KBI_PUMP_ON || s->worker.deaf;
     kbi_worker_kill(&s->worker);
     if (kbi_desk.interrupted) return false;
     if (!hangs)
@@ -15108,76 +14382,179 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     return false;
 }
 
-// The calibration's truth comes from a process of its own, before the first one that measures. Without a GPU it ends as
-// soon as it has found that.
-static bool kbi_meet(kbi_supervisor* s, int device) {
-    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
-        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
-        kbi_ask_truth(s, device);
-    return kbi_meet_once(s, device);
-}
-
+// Until every wanted case of the group has its result. A case that is retried alone gets a fresh worker.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    if (!s->isolated) {
-        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, NULL, kbi_receive_result, kbi_receive_inside, s };
-        kbi_recipe recipe = s->recipe;
-        char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        if (g->inside) kbi_recipe_inside(&recipe, s->inside);
-        kbi_run_cases(s->plan->cases, &recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
-        KBENCH_FREE(wanted);
-        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
-        if (left && !kbi_is(left, s->said)) {
-            kbi_progress_clear(&s->progress);
-            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
-                     "a fresh one.",
-                     s->plan->cases[g->first].name, left);
-            snprintf(s->said, sizeof s->said, "%s", left);
+    while (!kbi_desk.interrupted) {
+        int device = s->worker.device, alone = -1, left = 0;
+        for (int i = g->n - 1; i >= 0; i--) {
+            left += g->of[i].wanted;
+            if (g->of[i].wanted && g->of[i].retry == KBI_RETRY_DUE) alone = i;
         }
-        kbi_before.known = false; // the user's own process may change between two groups
-        for (int i = 0; i < g->n; i++)
-            if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
-        return;
-    }
-    char* wanted = (char*)kbi_grow(NULL, (size_t)g->n);
-    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_desk.interrupted) {
-        int device = s->worker.device, alone = -1;
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        for (int i = 0; i < g->n && alone < 0; i++)
-            if (g->wanted[i] && g->again[i].due) alone = i;
-        if (alone >= 0) {
-            memset(wanted, 0, (size_t)g->n);
-            wanted[alone] = 1;
-        }
+        if (!left) return;
         if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
-        if (!s->worker.process && !kbi_worker_start(s, device)) {
-            for (int i = 0; i < g->n; i++)
-                if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
-            break;
-        }
-        if (kbi_send_job(s, device, wanted))
-            kbi_listen(s);
-        else
+        bool started = !s->isolated || s->worker.process || kbi_worker_start(s, device);
+        if (started && !kbi_job_send(s, device, alone))
             kbi_worker_lost(s);
+        else if (started && s->isolated)
+            kbi_listen(s);
+        if (started && s->isolated) continue;
+        for (int i = 0; i < g->n; i++)
+            if (g->of[i].wanted)
+                kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
+                              started ? "another case lost the device before this one"
+                                      : "not run: its process could not be started");
     }
-    KBENCH_FREE(wanted);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- shown ---
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
 
-static void kbi_count(kbi_supervisor* s, const kb_result* r) {
-    if (r->status == KB_OK)
-        s->ok++;
-    else if (r->status == KB_FAILED)
-        s->failed++;
-    else
-        s->skipped++;
+// Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
+typedef struct kbi_batch {
+    int first, n, processes;
+    int64_t began;
+    kbi_measured* m;     // of process p's case i: [p * n + i]; without samples: not measured
+    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
+    double* share;       // [i]: the least max_time that --budget left it in a process
+    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
+    kb_result* results;  // [row]
+    int n_rows;
+    kbi_rivals* groups; // of rows
+    int n_groups;
+    kbi_arena memory; // for all of these
+} kbi_batch;
+
+// Where a batch that begins here ends: after one group, unless several processes, or one for profiles, are started for
+// it. With profiles in the only process all cases come first. The last batch is no smaller than the others.
+static int kbi_batch_end(const kbi_supervisor* s, int first) {
+    const kbi_plan* plan = s->plan;
+    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
+    if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
+    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
+        end = kbi_group_end(plan, end);
+    return end;
 }
+
+// --- inspected: the CUDA calls of each case's block, before it is measured ---
+
+static const double kbi_inspect_seconds = 10; // of inspections in a row
+
+// Inspects the cases before `end`, and more, so that a process is not started for each group. That process is the
+// worker meanwhile. Without CUPTI the first answer holds for all.
+static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
+    if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
+    if (s->inspected >= end) return;
+    const kbi_plan* plan = s->plan;
+    const kbi_worker measures = s->worker;
+    const unsigned inside = s->inside;
+    const int64_t began = kbi_now();
+    double most = kbi_inspect_seconds;
+    bool able = true;
+    if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
+    memset(&s->worker, 0, sizeof s->worker);
+    s->worker.device = measures.device;
+    s->inside = KBI_WISH_STREAMS;
+    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_desk.interrupted; at = next) {
+        int n = kbi_group_end(plan, at) - at;
+        next = at + n;
+        if (at >= end && kbi_seconds_since(began) > most) break;
+        s->inspected = next;
+        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
+        for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
+        if (kbi_recalled(s->planned, plan, at)) continue;
+        kbi_arena memory = KBI_BLANK;
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
+        kbi_group_open(s, at, n, NULL, found);
+        for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
+        kbi_measure_group(s);
+        kbi_group_close(s);
+        for (int i = 0; i < n; i++) {
+            if (found[i]) s->verdicts[at + i] = found[i]->verdict;
+            able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
+            KBENCH_FREE(found[i]);
+        }
+        kbi_arena_free(&memory);
+    }
+    for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!able) s->inspected = plan->n;
+    kbi_worker_kill(&s->worker);
+    s->worker = measures;
+    s->inside = inside;
+}
+
+// --- measured ---
+
+// Whether --budget leaves a group no time, or left its first process none; else sets the group's max_time.
+static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
+    kbi_budget* left = &s->budget;
+    double* share = b->share + (first - b->first);
+    if (!left->until) return false;
+    bool none = here && (kbi_budget_over(left, s->process, b->processes, b->began, kbi_now()) || share[0] < 0);
+    if (!none) s->recipe.max_time = kbi_budget_share(left, s->o, kbi_now());
+    kbi_budget_add(left, s->o, here, -1);
+    for (int i = first; none && s->process == 0 && i < end; i++) {
+        share[i - first] = -1;
+        left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
+    }
+    return none;
+}
+
+// All groups by one process, which is a fresh one where there are several.
+static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
+    int end = b->first + b->n;
+    s->done = b->first;
+    s->progress.process = s->process;
+    s->progress.processes = b->processes;
+    for (int first = b->first, next; first < end && !kbi_desk.interrupted; first = next) {
+        int here = 0, at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+        if (kbi_batch_no_time(s, b, first, next, here)) continue;
+        kbi_group_open(s, first, next - first, b->m + (s->process * b->n + at), NULL);
+        s->absent += s->process ? 0 : next - first - here;
+        for (int i = 0; i < next - first; i++) {
+            s->group.of[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
+            b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
+            s->done += !s->group.of[i].wanted;
+        }
+        for (int i = 0; i < next - first && s->verdicts; i++) // the inspection had to be ended, and so would this
+            if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
+                kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
+        int64_t began = kbi_now();
+        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
+        kbi_measure_group(s);
+        if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
+        kbi_group_close(s);
+    }
+    for (int i = 0; i < b->n; i++) {
+        const kbi_measured* m = &b->m[s->process * b->n + i];
+        b->over[i] |= m->samples && m->status != KB_OK;
+    }
+    if (b->processes > 1) kbi_worker_kill(&s->worker);
+}
+
+// Profiles the cases that have times, in a process that measures nothing, because what a profiler loads stays loaded.
+static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
+    bool late = s->budget.until && kbi_now() > s->budget.until;
+    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    kbi_worker_kill(&s->worker);
+    for (int first = b->first, next; first < b->first + b->n && !kbi_desk.interrupted; first = next) {
+        int at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        kbi_group_open(s, first, next - first, NULL, b->inside + at);
+        for (int i = 0; i < next - first; i++) s->group.of[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        kbi_measure_group(s);
+        kbi_group_close(s);
+    }
+    kbi_worker_kill(&s->worker);
+}
+
+// --- judged, recorded ---
 
 // How many cases of the plan, all shards together, have the operation and direction of this one.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
@@ -15187,6 +14564,75 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
              (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
     return n;
 }
+
+// Judges the cases that were measured: each process's samples, all processes of a case, its profile, and the cases of a
+// group against each other. Each gets its record.
+static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
+    const int n = b->n, processes = b->processes;
+    const size_t cases = (size_t)n, cells = cases * (size_t)processes;
+    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kbi_pools pools;
+    kbi_pools_open(&pools, &b->memory, n, processes);
+    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
+    for (int i = 0; i < n; i++) {
+        double values[KBI_PROCESSES], sum = 0;
+        int count = 0;
+        for (int p = 0; p < processes; p++) {
+            const kbi_measured* m = &b->m[p * n + i];
+            kb_result* r = &all[i * processes + p];
+            values[p] = (double)NAN;
+            if (!m->samples) continue;
+            kbi_judge(r, m, &s->machine);
+            each[i * processes + p] = r;
+            values[p] = log(r->time_ms);
+            sum += values[p], count++;
+        }
+        stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
+        if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
+        kbi_pool_add(&pools.times, values, exp(sum / count));
+        s->fewer += count < processes;
+    }
+    kbi_pool_settle(&pools.times, kbi_beside);
+    for (int i = 0, pooled = 0; i < n; i++) {
+        if (stands[i] < 0) continue;
+        const kbi_case* c = &s->plan->cases[b->first + i];
+        const kbi_measured* m = &b->m[stands[i] * n + i];
+        kb_result* r = &b->results[b->n_rows];
+        *r = all[i * processes + stands[i]];
+        if (processes > 1 && r->status == KB_OK)
+            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
+        else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
+            kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
+        kbi_record_case(r, c, m, &s->machine);
+        kbi_record_session(r, &s->session);
+        r->planned = kbi_planned(s->plan, c);
+        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
+            if (k->amend && k->on) k->amend(r, b->first + i);
+        if (b->inside[i] && r->status == KB_OK) kbi_record_inside(r, b->inside[i], &s->machine);
+        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
+        rows[b->n_rows++] = i;
+    }
+    for (int i = 0; i < n * processes; i++)
+        if (each[i] && i % processes != stands[i / processes]) kb_result_free(each[i]);
+    for (int row = 0, end; row < b->n_rows; row = end) {
+        int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
+        for (end = row; end < b->n_rows && rows[end] < stop;) end++;
+        kbi_rivals* c = &b->groups[b->n_groups++];
+        kbi_rivals_open(c, b->results + row, end - row, processes);
+        for (int k = 0; k < c->n * processes; k++) {
+            const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
+            c->m[k] = m->samples ? m : NULL;
+        }
+        kbi_rivals_pool(c, &pools);
+    }
+    kbi_pool_settle(&pools.ratios, 0);
+    kbi_pool_settle(&pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
+}
+
+// --- stored, shown ---
 
 // Prints what is held back, and gives it back.
 static void kbi_show_held(kbi_supervisor* s) {
@@ -15211,6 +14657,47 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
     if (!s->table.how.sort || s->collect) kbi_show_held(s);
 }
 
+static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
+    kbi_progress_clear(&s->progress);
+    for (const kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) {
+        kbi_store_add(&s->store, c->results, c->n, true);
+        kbi_outputs_keep(&s->outputs, c->results, c->n);
+        for (const kb_result* r = c->results; r < c->results + c->n; r++) {
+            int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
+            ++*count;
+            if (s->collect) s->collect(s->collect_to, r);
+        }
+        kbi_show_results(s, c->results, c->n);
+    }
+}
+
+// Measures, judges, records and shows a batch, one stage after the other.
+static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
+    kbi_batch b;
+    size_t cases = (size_t)n, processes = (size_t)s->o->procs;
+    memset(&b, 0, sizeof b);
+    b.first = first;
+    b.n = n;
+    b.processes = (int)processes;
+    b.began = kbi_now();
+    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
+    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
+    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
+    b.groups = (kbi_rivals*)kbi_arena_alloc(&b.memory, sizeof(kbi_rivals) * cases);
+    for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
+    kbi_inspect_to(s, first, first + n);
+    for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
+    s->process = 0;
+    kbi_batch_inside(s, &b);
+    kbi_batch_judge(s, &b);
+    kbi_batch_output(s, &b);
+    for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
+    kbi_arena_free(&b.memory);
+}
+
 static void kbi_show_machine(kbi_supervisor* s) {
     kb_result facts;
     kbi_result_clear(&facts);
@@ -15221,351 +14708,13 @@ static void kbi_show_machine(kbi_supervisor* s) {
     kb_result_free(&facts);
 }
 
-// --- measured ---
-
-enum { KBI_LAP_CASES = 16 }; // at least, of several processes: starting one is shared by so many
-
-// Consecutive groups of the plan: n cases. What is known of process p's case i stands at [p * n + i].
-typedef struct kbi_lap {
-    int first, n, processes;
-    kbi_measured* m;    // without samples: not measured
-    kb_result* results; // of what was measured, by itself
-    double* share;      // [i]: the least max_time that --budget left it in a process
-    int64_t began;
-    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
-    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
-} kbi_lap;
-
-// Where a lap begins, and where the next does: after every group where there is one process. Who looks inside does so
-// in a process of its own; where there is but one, when all has been measured.
-static int kbi_lap_end(const kbi_supervisor* s, int first) {
-    const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
-        end = kbi_group_end(plan, end);
-    return end;
-}
-
-// Makes a group of the lap the one that the worker is asked for; nobody is asked for anything yet.
-static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    kbi_group* g = &s->group;
-    size_t at = (size_t)(s->process * lap->n + first - lap->first), count = (size_t)n;
-    memset(g, 0, sizeof *g);
-    g->first = first;
-    g->n = n;
-    g->m = lap->m ? lap->m + at : NULL; // NULL: nothing is measured
-    g->wanted = (char*)kbi_grow(NULL, count);
-    memset(g->wanted, 0, count);
-    g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
-    memset(g->spent, 0, sizeof(int64_t) * count);
-    g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
-    memset(g->again, 0, sizeof(kbi_again) * count);
-    if (s->verdicts) g->verdicts = s->verdicts + first;
-}
-
-static void kbi_lap_group_close(kbi_supervisor* s) {
-    kbi_group* g = &s->group;
-    KBENCH_FREE(g->again);
-    KBENCH_FREE(g->spent);
-    KBENCH_FREE(g->wanted);
-    g->wanted = NULL; // nobody is asked for anything until the next group
-    g->inside = NULL;
-    g->verdicts = NULL;
-}
-
-static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    int here = 0;
-    kbi_lap_group_open(s, lap, first, n);
-    for (int i = 0; i < n; i++) {
-        bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
-        s->group.wanted[i] = runs && !lap->over[first - lap->first + i];
-        here += runs;
-        lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
-        s->absent += !runs && s->process == 0;
-        s->done += !s->group.wanted[i];
-    }
-    s->group.since = kbi_now();
-    for (int i = 0; i < n && s->verdicts; i++) // the inspection had to be ended, and so would this
-        if (s->group.wanted[i] && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
-            kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
-    int64_t began = kbi_now();
-    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
-    kbi_measure_group(s);
-    if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
-    kbi_lap_group_close(s);
-}
-
-// Whether a group has no time, or its first process had none; if it has, how much.
-static bool kbi_lap_no_time(kbi_supervisor* s, const kbi_lap* lap, int first, int end) {
-    kbi_budget* b = &s->budget;
-    int here = 0, at = first - lap->first;
-    if (!b->until) return false;
-    for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
-    bool none = here && (kbi_budget_over(b, s->process, lap->processes, lap->began, kbi_now()) || lap->share[at] < 0);
-    if (!none) s->recipe.max_time = kbi_budget_share(b, s->o, kbi_now());
-    kbi_budget_add(b, s->o, here, -1);
-    for (int i = first; none && s->process == 0 && i < end; i++) {
-        lap->share[i - lap->first] = -1;
-        b->left_out += kbi_runs_here(s, &s->plan->cases[i]);
-    }
-    return none;
-}
-
-// All groups by one process, which is a fresh one where there are several.
-static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
-    int end = lap->first + lap->n;
-    s->done = lap->first;
-    s->progress.process = s->process;
-    s->progress.processes = lap->processes;
-    for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        if (!kbi_lap_no_time(s, lap, first, next)) kbi_lap_group(s, lap, first, next - first);
-    }
-    for (int i = 0; i < lap->n; i++) {
-        int at = s->process * lap->n + i;
-        kb_result* r = &lap->results[at];
-        if (!lap->m[at].samples) continue;
-        kbi_judge(r, &lap->m[at], &s->machine);
-        kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
-        kbi_record_session(r, &s->session);
-        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
-            if (k->amend && k->on) k->amend(r, lap->first + i);
-        lap->over[i] |= r->status != KB_OK;
-    }
-    if (lap->processes > 1) kbi_worker_kill(&s->worker);
-}
-
-// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
-static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
-    bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
-    kbi_worker_kill(&s->worker);
-    for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        kbi_lap_group_open(s, lap, first, next - first);
-        s->group.inside = lap->inside + (first - lap->first);
-        for (int i = 0; i < next - first; i++)
-            s->group.wanted[i] = lap->m[first - lap->first + i].samples && !lap->over[first - lap->first + i];
-        kbi_measure_group(s);
-        kbi_lap_group_close(s);
-    }
-    kbi_worker_kill(&s->worker);
-}
-
-// --- inspected: the CUDA calls of each case's block, before it is measured ---
-
-static const double kbi_inspect_seconds =
-    10; // of inspections in a row, before their process ends and another measures
-
-static bool kbi_inspects(const kbi_supervisor* s) {
-    return KBI_CUDA && s->isolated && s->machine.gpu_present && s->recipe.audit && !s->machine.tool[0];
-}
-
-// A group's cases by the inspecting process, which is the worker meanwhile. false: it cannot inspect.
-static bool kbi_inspect_group(kbi_supervisor* s, int first, int n) {
-    kbi_inside** found = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * (size_t)n);
-    bool able = true;
-    kbi_lap one;
-    memset(&one, 0, sizeof one);
-    memset(found, 0, sizeof(kbi_inside*) * (size_t)n);
-    one.first = first, one.n = n;
-    kbi_lap_group_open(s, &one, first, n);
-    s->group.inside = found;
-    for (int i = 0; i < n; i++) s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
-    kbi_measure_group(s);
-    kbi_lap_group_close(s);
-    for (int i = 0; i < n; i++) {
-        kbi_verdict* v = &s->verdicts[first + i];
-        if (!found[i]) continue;
-        *v = found[i]->verdict;
-        able &= v->known || !v->note[0];
-        KBENCH_FREE(found[i]);
-    }
-    KBENCH_FREE(found);
-    return able;
-}
-
-// Inspects at least the cases before `end`, and so many more that a process is not started for each group. Where there
-// is no CUPTI the first answer is everybody's.
-static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
-    int64_t began = kbi_now();
-    double most = kbi_inspect_seconds, left = (double)(s->budget.until - began) * 1e-9;
-    if (s->budget.until) most = KBI_MIN(most, left / 10);
-    kbi_worker measures = s->worker;
-    unsigned inside = s->inside;
-    bool able = true;
-    if (!kbi_inspects(s) || s->inspected >= end) return;
-    if (!s->verdicts) {
-        s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
-    }
-    memset(&s->worker, 0, sizeof s->worker);
-    s->worker.device = measures.device;
-    s->inside = KBI_WISH_STREAMS;
-    for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
-        next = kbi_group_end(s->plan, at);
-        if (at >= end && kbi_seconds_since(began) > most) break;
-        if (!kbi_recalled(s->planned, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
-        s->inspected = next;
-    }
-    for (int i = s->inspected; i < s->plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
-    if (!able) s->inspected = s->plan->n;
-    kbi_worker_kill(&s->worker);
-    s->worker = measures;
-    s->inside = inside;
-}
-
-// --- judged: what the processes found of a case becomes one record of it ---
-
-// The records of a case by process; the answer is how many there are.
-static int kbi_lap_each(const kbi_lap* lap, int i, kb_result* each[KBI_PROCESSES]) {
-    int n = 0;
-    for (int p = 0; p < lap->processes; p++) {
-        int at = p * lap->n + i;
-        each[p] = lap->m[at].samples ? &lap->results[at] : NULL;
-        n += each[p] != NULL;
-    }
-    return n;
-}
-
-// Which process's record stands for each case, -1: none; and the processes' times put together.
-static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
-    kb_result* each[KBI_PROCESSES];
-    for (int i = 0; i < lap->n; i++) {
-        double values[KBI_PROCESSES], sum = 0;
-        int n = kbi_lap_each(lap, i, each);
-        stands[i] = n ? kbi_judge_stands(each, lap->processes) : -1;
-        if (lap->processes == 1 || stands[i] < 0 || each[stands[i]]->status != KB_OK) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            values[p] = each[p] ? log(each[p]->time_ms) : (double)NAN;
-            sum += each[p] ? values[p] : 0;
-        }
-        kbi_pool_add(&s->pools.times, lap->processes, values, exp(sum / n));
-        s->fewer += n < lap->processes;
-    }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
-}
-
-static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* seen, kb_result* r) {
-    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(seen)), seen);
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->judge && i->on) i->judge(r, in, &s->machine);
-    kbi_record_inside(r, in);
-}
-
-// The cases' own records; those of single processes go.
-static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results) {
-    kb_result* each[KBI_PROCESSES];
-    int row = 0;
-    for (int i = 0; i < lap->n; i++) {
-        kbi_lap_each(lap, i, each);
-        if (stands[i] >= 0) {
-            results[i] = *each[stands[i]];
-            if (lap->processes > 1 && results[i].status == KB_OK) {
-                kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
-                kbi_judge_fitted(&results[i], &lap->m[stands[i] * lap->n + i]);
-            } else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
-                kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
-            if (lap->inside[i]) kbi_lap_looked(s, lap->inside[i], &results[i]);
-        }
-        if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
-        for (int p = 0; p < lap->processes; p++)
-            if (each[p] && p != stands[i]) kb_result_free(each[p]);
-    }
-}
-
-// The cases of a group that have a record. Their results move to the begin of the group's.
-static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results, int first,
-                           int n, kbi_rivals* c) {
-    size_t cells = (size_t)n * (size_t)lap->processes;
-    memset(c, 0, sizeof *c);
-    c->processes = lap->processes;
-    c->results = results + first;
-    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * cells);
-    c->pairs = (kbi_pair*)kbi_grow(NULL, sizeof(kbi_pair) * 2 * (size_t)n);
-    for (int i = 0; i < n; i++) c->n += stands[first + i] >= 0;
-    for (int i = 0, k = 0; i < n; i++) {
-        if (stands[first + i] < 0) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            int at = p * lap->n + first + i;
-            c->m[p * c->n + k] = lap->m[at].samples ? &lap->m[at] : NULL;
-        }
-        c->results[k] = c->results[i];
-        c->results[k++].planned = kbi_planned(s->plan, &s->plan->cases[lap->first + first + i]);
-    }
-    kbi_rivals_open(c, &s->pools);
-}
-
-static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
-    kbi_judge_group(c);
-    kbi_record_contest(c->results, c->n, c->end);
-    kbi_store_add(&s->store, c->results, c->n, true);
-    for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
-    kbi_outputs_keep(&s->outputs, c->results, c->n);
-    for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
-    kbi_show_results(s, c->results, c->n);
-    KBENCH_FREE(c->m);
-    KBENCH_FREE(c->pairs);
-}
-
-static void kbi_lap_over(kbi_supervisor* s, const kbi_lap* lap) {
-    size_t n = (size_t)lap->n;
-    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * n);
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * n);
-    kbi_rivals* groups = (kbi_rivals*)kbi_grow(NULL, sizeof(kbi_rivals) * n);
-    int count = 0;
-    kbi_lap_stands(s, lap, stands);
-    kbi_lap_results(s, lap, stands, results);
-    for (int first = 0, next; first < lap->n; first = next) {
-        next = kbi_group_end(s->plan, lap->first + first) - lap->first;
-        kbi_lap_rivals(s, lap, stands, results, first, next - first, &groups[count++]);
-    }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    kbi_progress_clear(&s->progress);
-    for (int i = 0; i < count; i++) kbi_lap_group_over(s, &groups[i]);
-    KBENCH_FREE(groups);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(results);
-}
-
-static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
-    kbi_lap lap;
-    size_t cases = (size_t)n, cells;
-    memset(&lap, 0, sizeof lap);
-    lap.first = first;
-    lap.n = n;
-    lap.processes = (int)s->o->procs;
-    cells = cases * (size_t)lap.processes;
-    lap.m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * cells);
-    lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
-    lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
-    lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
-    lap.began = kbi_now();
-    for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
-    memset(lap.m, 0, sizeof(kbi_measured) * cells);
-    lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
-    memset(lap.over, 0, sizeof(bool) * cases);
-    memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
-    kbi_inspect_to(s, first, first + n);
-    for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
-    s->process = 0;
-    kbi_lap_inside(s, &lap);
-    kbi_lap_over(s, &lap);
-    for (size_t i = 0; i < cells; i++) kbi_measured_free(&lap.m[i]);
-    for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
-    KBENCH_FREE(lap.inside);
-    KBENCH_FREE(lap.share);
-    KBENCH_FREE(lap.over);
-    KBENCH_FREE(lap.results);
-    KBENCH_FREE(lap.m);
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
 ---------------------------------------------------------------------------------------------------------------*/
+
+static const char* kbi_no_gpu(const kbi_supervisor* s) {
+    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
+}
 
 // Asks for the records that stand for cases on this device; false after an error message.
 static bool kbi_recall_here(kbi_supervisor* s) {
@@ -15598,30 +14747,21 @@ static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// The first line of a run that takes a minute or more, or whose options kb_default chose.
-static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
-    char text[40];
-    if (s->collect || !cases || (!s->o->usual && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
-    kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
-             s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
-             s->o->usual ? "; --all runs everything" : "");
-}
-
 // All groups on one device; 0, or the exit code of a device that is not there.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
-    s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_OWN;
+    const bool gpu = s->machine.gpu_present != 0;
+    bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
                      option->name);
-    if (required && !s->machine.gpu_present) {
-        kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
+    if (required && !gpu) {
+        kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
     if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
@@ -15638,11 +14778,14 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         cases += here;
         kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
-    if (s->budget.until) {
-        allowed = (double)(s->budget.until - kbi_now()) * 1e-9 / devices;
-        allowed = KBI_MAX(allowed, 0.0);
+    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
+    // the first line of a run that takes a minute or more, or whose options kb_default chose
+    if (!s->collect && cases && (s->o->usual || (allowed >= 60 && !s->o->on[KBI_OPTION_no_progress]))) {
+        char text[40];
+        kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
+                 gpu ? s->machine.gpu : "", kbi_show_span(allowed, text),
+                 s->o->usual ? "; --all runs everything" : "");
     }
-    kbi_say_begin(s, cases, allowed);
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
@@ -15651,13 +14794,12 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
             kbi_show_recalled(s, first, end);
             continue;
         }
-        end = kbi_lap_end(s, first);
-        kbi_one_lap(s, first, end - first);
+        end = kbi_batch_end(s, first);
+        kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
-    s->inspected = 0;          // of another device they may say something else
-    kbi_pools_free(&s->pools); // another GPU's times may scatter otherwise
+    s->inspected = 0; // of another device they may say something else
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
@@ -15669,15 +14811,12 @@ static void kbi_say_end(kbi_supervisor* s) {
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
     kbi_budget_say(&s->budget, s->o);
-    if (s->fewer && !kbi_desk.interrupted)
-        kbi_warn("--budget: %d case%s measured in fewer than %lld processes", s->fewer,
-                 s->fewer == 1 ? " was" : "s were", (long long)s->o->procs);
-    if (kbi_desk.interrupted && s->o->procs == 1)
-        kbi_warn("interrupted: cases that were not finished have no record");
-    else if (kbi_desk.interrupted)
-        kbi_warn(
-            "interrupted: cases that fewer than 2 processes finished have no record; %d have one of fewer than %lld",
-            s->fewer, (long long)s->o->procs);
+    if (s->fewer)
+        kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
+                 (long long)s->o->procs);
+    if (kbi_desk.interrupted)
+        kbi_warn("interrupted: cases that were not finished%s have no record",
+                 s->o->procs > 1 ? " by 2 processes" : "");
 }
 
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
@@ -15693,52 +14832,41 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
-// they say themselves; for want of a GPU it is another matter.
+// The exit code of a run without a number, and without a failure: functions that skip say why themselves.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_OWN;
-    if (no_gpu && (KBI_CUDA || s->absent)) {
-        if (!s->collect)
-            kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
-                                                  : m->why[0]
-                                                      ? m->why
-                                                      : "no GPU: this program was built without CUDA; use nvcc");
-        return KBI_EXIT_NO_GPU;
+    bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
+    if (!no_gpu && (!s->absent || s->skipped)) {
+        if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        return KBI_EXIT_FINE;
     }
-    if (s->absent && !s->skipped) {
-        kbi_error(
-            "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
-            "shows what there is, --device cpu runs what is for the CPU",
-            m->sm / 10, m->sm % 10);
-        return KBI_EXIT_NO_GPU;
-    }
-    if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
-    return KBI_EXIT_FINE;
+    if (!s->collect || !no_gpu)
+        kbi_error("nothing was measured: %s",
+                  !no_gpu
+                      ? "what was selected is not for this GPU; --list-ops shows what there is, --device cpu runs "
+                        "what is for the CPU"
+                  : s->recipe.target == KBI_ON_CPU ? "what was selected needs a GPU, and --device cpu uses none"
+                                                   : kbi_no_gpu(s));
+    return KBI_EXIT_NO_GPU;
 }
 
-static void kbi_watch_signals(const kbi_supervisor* s) {
-    kbi_desk.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
-    kbi_watch_ends();
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
+// The state of a run that the command line asks for, of which nothing is opened yet.
+static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan) {
+    memset(s, 0, sizeof *s);
+    s->o = o;
+    s->plan = plan;
+    kbi_recipe_of(&s->recipe, o);
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
 }
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
     bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
+    kbi_supervisor_init(s, o, plan);
     s->collect = collect;
     s->collect_to = to;
     s->inside = kbi_wishes(false);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
@@ -15753,7 +14881,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_watch_signals(s);
+    kbi_desk.one_process = !s->isolated;
+    if (!s->isolated) kbi_watch_stops();
+    kbi_watch_ends();
+    if (s->isolated) kbi_watch_unless_ignored(SIGTSTP, kbi_suspend);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
@@ -15783,80 +14916,14 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     return code;
 }
 
-// --- what the kernel says of the processor, below /sys/devices/system/cpu ---
-
-// Cores: of each the first of its hardware threads is counted, and what is offline has no topology.
-static void kbi_host_cores(const char* root, int most, int* cores, int* threads) {
-    char path[512], line[256];
-    *cores = *threads = 0;
-    for (int i = 0; i < most; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu%d/topology/thread_siblings_list", root, i);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        *cores += strtol(line, NULL, 10) == i;
-        ++*threads;
-    }
-}
-
-// "L1d 32K, L2 1024K, L3 36608K": of the first processor, what data goes through; empty where nothing is known.
-static void kbi_host_caches(const char* root, kbi_text* out) {
-    char path[512], level[8], type[32], size[32];
-    for (int i = 0; i < 16; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/level", root, i);
-        if (!kbi_first_line(path, level, (int)sizeof level)) break;
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/type", root, i);
-        bool known = kbi_first_line(path, type, (int)sizeof type);
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/size", root, i);
-        if (!known || kbi_is(type, "Instruction") || !kbi_first_line(path, size, (int)sizeof size)) continue;
-        kbi_putf(out, "%sL%s%s %s", out->n ? ", " : "", level, kbi_is(type, "Data") ? "d" : "", size);
-    }
-}
+// --- --env ---
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
     char number[40];
     kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
 }
 
-static void kbi_env_host(const kbi_machine* m) {
-    const char* root = kbi_cpu_root;
-    double mhz = kbi_cpu_mhz(root, kbi_cpu_now());
-    int cores, threads;
-    kbi_text caches = KBI_BLANK;
-    kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
-    kbi_host_caches(root, &caches);
-    if (cores)
-        kbi_print_line(stdout, "  %-34s %d, with %d hardware threads", "cores", cores, threads);
-    else
-        kbi_print_line(stdout, "  %-34s not known; %ld hardware threads", "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    kbi_print_line(stdout, "  %-34s %s", "caches", caches.n ? caches.s : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "frequency governor",
-                   m->governor[0] ? m->governor : "not known: cpufreq tells of none");
-    if (!KBI_FIBERS)
-        kbi_print_line(stdout, "  %-34s %s", "interleaved rounds", "off: no fibers for this C library and processor");
-    kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
-    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
-    kbi_text_free(&caches);
-}
-
-// The compiler by name: __VERSION__ alone is a number with gcc.
-static void kbi_env_compiler(void) {
-    printf("  %-34s ", "compiler");
-#if defined(__clang__)
-    printf("clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
-#else
-    printf("gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
-#endif
-#ifdef __CUDACC_VER_MAJOR__
-    printf(" behind nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
-#endif
-#ifdef __cplusplus
-    printf(", C++ %ld\n", (long)__cplusplus);
-#else
-    printf(", C %ld\n", (long)__STDC_VERSION__);
-#endif
-}
-
-// What was measured, with the time that it took; nothing of what cannot be.
+// The peaks that were measured, with the time that took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
         char name[40], unit[80], took[40];
@@ -15873,37 +14940,45 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// --env: what is known of the machine, and what the times are corrected by.
+// What is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    static const char* const modes[] = { "cold", "hot" };
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    const kbi_machine* m = &s->machine;
+    char name[64], gpu[160];
+    kbi_supervisor_init(s, o, plan);
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
-    signal(SIGPIPE, SIG_IGN);
     s->worker.device = (int)o->gpu;
     if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
-    kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
-    kbi_env_host(&s->machine);
-    kbi_env_compiler();
-    kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
+    snprintf(gpu, sizeof gpu, "%d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", m->multiprocessors,
+             (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+             m->clocks_locked == 1 ? "locked" : "not locked");
+    const struct {
+        const char *name, *text;
+    } texts[] = { { "host", s->session.host },
+                  { "operating system", s->session.kernel_version },
+                  { "measured on processors", m->cpus[0] ? m->cpus : "not known" },
+                  { "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none" },
+                  { "interleaved rounds", KBI_FIBERS ? "" : "off: no fibers for this C library and processor" },
+                  { "boost", m->boost < 0 ? "not known"
+                             : m->boost   ? "on"
+                                          : "off" },
+                  { "build", s->session.build },
+                  { "GPU", m->gpu_present ? gpu : "" } };
+    for (int i = 0; i < KBI_COUNT(texts); i++)
+        if (texts[i].text[0]) kbi_print_line(stdout, "  %-34s %s", texts[i].name, texts[i].text);
     for (int i = 0; i < s->session.facts.n; i++)
         kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
+    double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
+    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
-    kbi_env_roofs(&s->machine.core, ", one core");
-    if (!s->machine.gpu_present) return KBI_EXIT_FINE;
-    const kbi_machine* m = &s->machine;
-    kbi_print_line(stdout, "  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", "GPU", m->multiprocessors,
-                   (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-                   m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_env_line("reading it costs", kbi_measure_wall_bias(false), "ns");
+    kbi_env_roofs(&m->core, ", one core");
+    KBENCH_FREE(s->session.command);
+    if (!m->gpu_present) return KBI_EXIT_FINE;
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     if (m->counted_why[0])
@@ -15912,17 +14987,15 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int mode = 0; mode < 2; mode++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s: empty kernel reads", modes[mode]);
-        kbi_env_line(name, m->floor[mode], "ns");
-        kbi_env_line("    taken off", m->bias[mode], "ns");
+    for (int hot = 0; hot < 2; hot++) {
+        snprintf(name, sizeof name, "%s: empty kernel reads", hot ? "hot" : "cold");
+        kbi_env_line(name, m->floor[hot], "ns");
+        kbi_env_line("    taken off", m->bias[hot], "ns");
     }
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
     kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
-    KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
 
@@ -16184,9 +15257,9 @@ static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
 }
 
-static void kbi_found_enter(void* to, int index) { (void)to, (void)index; }
-static void kbi_found_beat(void* to, bool machine) { (void)to, (void)machine; }
-static void kbi_found_result(void* to, int index, kbi_measured* m) { ((kbi_measured*)to)[index] = *m; }
+static void kbi_found_tell(void* to, kbi_message_type type, int index, void* what) {
+    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)what;
+}
 
 static void kbi_found_lost(kbi_measured* m) {
     kbi_measured_clear(m);
@@ -16196,19 +15269,11 @@ static void kbi_found_lost(kbi_measured* m) {
 }
 
 static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
-    kbi_pools pools;
     kbi_rivals c;
-    memset(&pools, 0, sizeof pools);
-    memset(&c, 0, sizeof c);
-    c.results = results;
-    c.n = n;
-    c.processes = 1;
-    c.m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n);
+    kbi_rivals_open(&c, results, n, 1);
     for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
-    kbi_rivals_open(&c, &pools);
-    kbi_judge_group(&c);
-    kbi_record_contest(results, n, c.end);
-    KBENCH_FREE(c.m);
+    kbi_rivals_pool(&c, NULL);
+    kbi_judge_group(&c, NULL);
 }
 
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
@@ -16220,7 +15285,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, NULL, kbi_found_result, NULL, found };
+    const kbi_sink sink = { kbi_found_tell, found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;
@@ -16426,309 +15491,246 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
 // kbi_fma holds these lines 16 times
-#define KBI_PTX_FMA \
-    "fma.rn.f32 %f116, %f116, %f1, %f51; fma.rn.f32 %f115, %f115, %f1, %f51; fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
-    "fma.rn.f32 %f113, %f113, %f1, %f51; fma.rn.f32 %f112, %f112, %f1, %f51; fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
-    "fma.rn.f32 %f110, %f110, %f1, %f51; fma.rn.f32 %f109, %f109, %f1, %f51; fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
-    "fma.rn.f32 %f107, %f107, %f1, %f51; fma.rn.f32 %f106, %f106, %f1, %f51; fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
-    "fma.rn.f32 %f104, %f104, %f1, %f51; fma.rn.f32 %f103, %f103, %f1, %f51; fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
-    "fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+#define KBI_PTX_FMA                                                                                    \
+    "fma.rn.f32 %f116,%f116,%f1,%f51;fma.rn.f32 %f115,%f115,%f1,%f51;fma.rn.f32 %f114,%f114,%f1,%f51;" \
+    "fma.rn.f32 %f113,%f113,%f1,%f51;fma.rn.f32 %f112,%f112,%f1,%f51;fma.rn.f32 %f111,%f111,%f1,%f51;" \
+    "fma.rn.f32 %f110,%f110,%f1,%f51;fma.rn.f32 %f109,%f109,%f1,%f51;fma.rn.f32 %f108,%f108,%f1,%f51;" \
+    "fma.rn.f32 %f107,%f107,%f1,%f51;fma.rn.f32 %f106,%f106,%f1,%f51;fma.rn.f32 %f105,%f105,%f1,%f51;" \
+    "fma.rn.f32 %f104,%f104,%f1,%f51;fma.rn.f32 %f103,%f103,%f1,%f51;fma.rn.f32 %f102,%f102,%f1,%f51;" \
+    "fma.rn.f32 %f101,%f101,%f1,%f51;"
 
 // kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64 \
-    "fma.rn.f64 %fd60, %fd60, %fd1, %fd27; fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd58, %fd58, %fd1, %fd27; fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd56, %fd56, %fd1, %fd27; fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd54, %fd54, %fd1, %fd27; fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
+#define KBI_PTX_FMA64                                                                            \
+    "fma.rn.f64 %g60,%g60,%g1,%g27;fma.rn.f64 %g59,%g59,%g1,%g27;fma.rn.f64 %g58,%g58,%g1,%g27;" \
+    "fma.rn.f64 %g57,%g57,%g1,%g27;fma.rn.f64 %g56,%g56,%g1,%g27;fma.rn.f64 %g55,%g55,%g1,%g27;" \
+    "fma.rn.f64 %g54,%g54,%g1,%g27;fma.rn.f64 %g53,%g53,%g1,%g27;"
 
 static const char* const kbi_ptx[] = {
-    ".version 6.4\n"
-    ".target sm_70\n"
-    ".address_size 64\n",
+    ".version 6.4\n.target sm_70\n.address_size 64\n",
     // kbi_null(): the cost of a launch.
-    ".visible .entry kbi_null()\n"
-    "{\n"
-    "ret;\n"
-    "}\n",
+    ".visible .entry kbi_null(){ret;}\n",
     // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
     // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
     // practice (one xor pattern in 2^64): it keeps the loads alive.
-    ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
-    "{\n"
-    ".reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>; ld.param.u64 %rd18, [kbi_read_0];\n"
-    "ld.param.u64 %rd19, [kbi_read_1]; ld.param.u64 %rd20, [kbi_read_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd22, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd23, %rd2, %rd22; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd24, %r3; add.s64 %rd57, %rd23, %rd24;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd25, %rd57, %rd4; setp.ge.u64 %p1, %rd25, %rd19; mov.u64 %rd61, 0;\n"
-    "@%p1 bra $L1_3; shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd27, %r4;\n"
-    "mul.lo.s64 %rd6, %rd2, %rd27; mov.u64 %rd61, 0;\n"
-    "$L1_2: .pragma \"nounroll\"; shl.b64 %rd40, %rd57, 4; add.s64 %rd30, %rd18, %rd40;\n"
-    "ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30]; add.s64 %rd33, %rd30, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33]; add.s64 %rd36, %rd33, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36]; add.s64 %rd39, %rd36, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39]; xor.b64 %rd41, %rd29, %rd61; xor.b64 %rd42, %rd41, %rd28;\n"
-    "xor.b64 %rd43, %rd42, %rd31; xor.b64 %rd44, %rd43, %rd32; xor.b64 %rd45, %rd44, %rd34;\n"
-    "xor.b64 %rd46, %rd45, %rd35; xor.b64 %rd47, %rd46, %rd37; xor.b64 %rd61, %rd47, %rd38;\n"
-    "add.s64 %rd57, %rd57, %rd6; add.s64 %rd48, %rd57, %rd4; setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
-    "$L1_3: setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
-    "$L1_4: .pragma \"nounroll\"; shl.b64 %rd52, %rd57, 4; add.s64 %rd51, %rd18, %rd52;\n"
-    "ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51]; xor.b64 %rd53, %rd50, %rd61; xor.b64 %rd61, %rd53, %rd49;\n"
-    "add.s64 %rd57, %rd57, %rd1; setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
-    "$L1_5: setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7; cvta.to.global.u64 %rd54, %rd20;\n"
-    "mov.u32 %r5, -1012545444; st.global.u32 [%rd54], %r5;\n"
-    "$L1_7: ret;\n"
-    "}\n",
+    ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
+    ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d24,%r3;add.s64 %d57,%d23,%d24;mul.wide.u32 %d4,%r1,3;add.s64 %d25,%d57,%d4;"
+    "setp.ge.u64 %p1,%d25,%d19;mov.u64 %d61,0;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;"
+    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;"
+    "$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];"
+    "add.s64 %d33,%d30,%d5;ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;"
+    "ld.global.cg.v2.u64 {%d34,%d35},[%d36];add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];"
+    "xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;"
+    "xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;"
+    "add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];"
+    "xor.b64 %d53,%d50,%d61;xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;"
+    "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
+    "st.global.u32 [%d54],%r5;"
+    "$7:ret;}\n",
     // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
-    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>; ld.param.u64 %rd12, [kbi_copy_0];\n"
-    "ld.param.u64 %rd13, [kbi_copy_1]; ld.param.u64 %rd14, [kbi_copy_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd15, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd16, %rd2, %rd15; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd17, %r3; add.s64 %rd34, %rd16, %rd17;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd18, %rd34, %rd4; setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd19, %r4; mul.lo.s64 %rd6, %rd2, %rd19;\n"
-    "$L2_2: .pragma \"nounroll\"; shl.b64 %rd28, %rd34, 4; add.s64 %rd20, %rd13, %rd28;\n"
-    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20]; add.s64 %rd21, %rd20, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21]; add.s64 %rd22, %rd21, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22]; add.s64 %rd23, %rd22, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23]; add.s64 %rd24, %rd12, %rd28;\n"
-    "st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8}; add.s64 %rd25, %rd24, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12}; add.s64 %rd26, %rd25, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16}; add.s64 %rd27, %rd26, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20}; add.s64 %rd34, %rd34, %rd6; add.s64 %rd29, %rd34, %rd4;\n"
-    "setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
-    "$L2_3: setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
-    "$L2_4: .pragma \"nounroll\"; shl.b64 %rd32, %rd34, 4; add.s64 %rd30, %rd13, %rd32;\n"
-    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30]; add.s64 %rd31, %rd12, %rd32;\n"
-    "st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40}; add.s64 %rd34, %rd34, %rd1; setp.lt.u64 %p4, %rd34, %rd14;\n"
-    "@%p4 bra $L2_4;\n"
-    "$L2_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
+    ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d17,%r3;add.s64 %d34,%d16,%d17;mul.wide.u32 %d4,%r1,3;add.s64 %d18,%d34,%d4;"
+    "setp.ge.u64 %p1,%d18,%d14;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;cvt.u64.u32 %d19,%r4;"
+    "mul.lo.s64 %d6,%d2,%d19;"
+    "$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
+    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8},[%d20];add.s64 %d21,%d20,%d5;"
+    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12},[%d21];add.s64 %d22,%d21,%d5;"
+    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16},[%d22];add.s64 %d23,%d22,%d5;"
+    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20},[%d23];add.s64 %d24,%d12,%d28;"
+    "st.global.cs.v4.u32 [%d24],{%r5,%r6,%r7,%r8};add.s64 %d25,%d24,%d5;"
+    "st.global.cs.v4.u32 [%d25],{%r9,%r10,%r11,%r12};add.s64 %d26,%d25,%d5;"
+    "st.global.cs.v4.u32 [%d26],{%r13,%r14,%r15,%r16};add.s64 %d27,%d26,%d5;"
+    "st.global.cs.v4.u32 [%d27],{%r17,%r18,%r19,%r20};add.s64 %d34,%d34,%d6;add.s64 %d29,%d34,%d4;"
+    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;"
+    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
+    "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
-    ".visible .entry kbi_write(.param .u64 kbi_write_0, .param .u64 kbi_write_1, .param .u32 kbi_write_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>; ld.param.u64 %rd12, [kbi_write_0];\n"
-    "ld.param.u64 %rd13, [kbi_write_1]; ld.param.u32 %r1, [kbi_write_2]; mov.u32 %r2, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r2; mov.u32 %r3, %ctaid.x; cvt.u64.u32 %rd14, %r3; mul.wide.u32 %rd2, %r2, 4;\n"
-    "mul.lo.s64 %rd15, %rd2, %rd14; mov.u32 %r4, %tid.x; cvt.u64.u32 %rd16, %r4; add.s64 %rd28, %rd15, %rd16;\n"
-    "mul.wide.u32 %rd4, %r2, 3; add.s64 %rd17, %rd28, %rd4; setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r5, %nctaid.x; cvt.u64.u32 %rd18, %r5; mul.lo.s64 %rd6, %rd2, %rd18;\n"
-    "$L3_2: .pragma \"nounroll\"; shl.b64 %rd23, %rd28, 4; add.s64 %rd19, %rd12, %rd23;\n"
-    "st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1}; add.s64 %rd20, %rd19, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1}; add.s64 %rd21, %rd20, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1}; add.s64 %rd22, %rd21, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd6; add.s64 %rd24, %rd28, %rd4;\n"
-    "setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
-    "$L3_3: setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
-    "$L3_4: .pragma \"nounroll\"; shl.b64 %rd26, %rd28, 4; add.s64 %rd25, %rd12, %rd26;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd1; setp.lt.u64 %p4, %rd28, %rd13;\n"
-    "@%p4 bra $L3_4;\n"
-    "$L3_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
+    ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
+    "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
+    "mov.u32 %r4,%tid.x;cvt.u64.u32 %d16,%r4;add.s64 %d28,%d15,%d16;mul.wide.u32 %d4,%r2,3;add.s64 %d17,%d28,%d4;"
+    "setp.ge.u64 %p1,%d17,%d13;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r5,%nctaid.x;cvt.u64.u32 %d18,%r5;"
+    "mul.lo.s64 %d6,%d2,%d18;"
+    "$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
+    "st.global.cs.v4.u32 [%d19],{%r1,%r1,%r1,%r1};add.s64 %d20,%d19,%d5;"
+    "st.global.cs.v4.u32 [%d20],{%r1,%r1,%r1,%r1};add.s64 %d21,%d20,%d5;"
+    "st.global.cs.v4.u32 [%d21],{%r1,%r1,%r1,%r1};add.s64 %d22,%d21,%d5;"
+    "st.global.cs.v4.u32 [%d22],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d6;add.s64 %d24,%d28,%d4;"
+    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
+    "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-    ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>; ld.param.u64 %rd4, [kbi_gate_0];\n"
-    "ld.param.u64 %rd3, [kbi_gate_1]; cvta.to.global.u64 %rd1, %rd4; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n"
-    "or.b32 %r3, %r2, %r1; setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4; mov.u64 %rd5, %globaltimer;\n"
-    "ld.volatile.global.u32 %r4, [%rd1]; setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
-    "$L4_4: ret;\n"
-    "$L4_2: .pragma \"nounroll\"; mov.u64 %rd6, %globaltimer; sub.s64 %rd7, %rd6, %rd5; setp.ge.u64 %p3, %rd7, %rd3;\n"
-    "@%p3 bra $L4_4; nanosleep.u32 64; ld.volatile.global.u32 %r5, [%rd1]; setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
-    "bra.uni $L4_4;\n"
-    "}\n",
+    ".visible .entry kbi_gate(.param .u64 p0,.param .u64 p1){.reg .pred %p<5>;.reg .b32 %r<6>;.reg .b64 %d<8>;"
+    "ld.param.u64 %d4,[p0];ld.param.u64 %d3,[p1];cvta.to.global.u64 %d1,%d4;mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;"
+    "or.b32 %r3,%r2,%r1;setp.ne.s32 %p1,%r3,0;@%p1 bra $4;mov.u64 %d5,%globaltimer;ld.volatile.global.u32 %r4,[%d1];"
+    "setp.ne.s32 %p2,%r4,0;@!%p2 bra $2;"
+    "$4:ret;"
+    "$2:.pragma \"nounroll\";mov.u64 %d6,%globaltimer;sub.s64 %d7,%d6,%d5;setp.ge.u64 %p3,%d7,%d3;@%p3 bra $4;"
+    "nanosleep.u32 64;ld.volatile.global.u32 %r5,[%d1];setp.eq.s32 %p4,%r5,0;@%p4 bra $2;bra.uni $4;}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
-    ".visible .entry kbi_spin(.param .u64 kbi_spin_0)\n"
-    "{\n"
-    ".reg .pred %p<2>; .reg .b64 %rd<6>; ld.param.u64 %rd2, [kbi_spin_0]; mov.u64 %rd3, %clock64;\n"
-    "$L5_1: .pragma \"nounroll\"; mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3; setp.lt.u64 %p1, %rd5, %rd2;\n"
-    "@%p1 bra $L5_1; ret;\n"
-    "}\n",
+    ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
+    "mov.u64 %d3,%clock64;"
+    "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
     // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
     // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
-    ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
-    "{\n"
-    ".reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>; ld.param.u64 %rd11, [kbi_clock_0];\n"
-    "ld.param.u64 %rd12, [kbi_clock_1]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; or.b32 %r3, %r2, %r1;\n"
-    "setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8; cvta.to.global.u64 %rd1, %rd11; add.s64 %rd2, %rd12, 268435456;\n"
-    "mov.u64 %rd13, %clock64; mov.u64 %rd14, %globaltimer;\n"
-    "$L6_2: .pragma \"nounroll\"; mov.u64 %rd15, %globaltimer; mov.u64 %rd16, %clock64;\n"
-    "setp.eq.s64 %p2, %rd15, %rd14; sub.s64 %rd17, %rd16, %rd13; setp.lt.u64 %p3, %rd17, %rd2;\n"
-    "and.pred %p4, %p2, %p3; @%p4 bra $L6_2; mov.u64 %rd18, %clock64;\n"
-    "$L6_4: .pragma \"nounroll\"; mov.u64 %rd19, %clock64; sub.s64 %rd20, %rd19, %rd16;\n"
-    "setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4; mov.u64 %rd21, %globaltimer;\n"
-    "$L6_6: .pragma \"nounroll\"; mov.u64 %rd22, %globaltimer; mov.u64 %rd23, %clock64;\n"
-    "setp.eq.s64 %p6, %rd22, %rd21; sub.s64 %rd24, %rd23, %rd18; setp.lt.u64 %p7, %rd24, %rd2;\n"
-    "and.pred %p8, %p6, %p7; @%p8 bra $L6_6; sub.s64 %rd25, %rd22, %rd15; st.global.u64 [%rd1], %rd25;\n"
-    "sub.s64 %rd26, %rd23, %rd16; st.global.u64 [%rd1+8], %rd26;\n"
-    "$L6_8: ret;\n"
-    "}\n",
+    ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
+    "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
+    "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
+    "mov.u64 %d14,%globaltimer;"
+    "$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;setp.eq.s64 %p2,%d15,%d14;"
+    "sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;mov.u64 %d18,%clock64;"
+    "$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;"
+    "mov.u64 %d21,%globaltimer;"
+    "$6:.pragma \"nounroll\";mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;"
+    "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
+    "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
+    "$8:ret;}\n",
     // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
     // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
-    ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>; ld.param.u64 %rd4, [kbi_fma_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma_1]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f35, %r1;\n"
-    "mul.rn.f32 %f36, %f35, 0f358637BD; add.rn.f32 %f1, %f36, 0f3F000000; setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "cvta.to.global.u64 %rd1, %rd4; mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
-    "mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000; mov.f32 %f110, 0f40C00000;\n"
-    "mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000; mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000;\n"
-    "mov.f32 %f105, 0f41300000; mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
-    "mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
-    "$L7_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
+    "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
+    "cvta.to.global.u64 %d1,%d4;mov.f32 %f116,0f00000000;mov.f32 %f51,0f3F800000;mov.f32 %f114,0f40000000;"
+    "mov.f32 %f113,0f40400000;mov.f32 %f112,0f40800000;mov.f32 %f111,0f40A00000;mov.f32 %f110,0f40C00000;"
+    "mov.f32 %f109,0f40E00000;mov.f32 %f108,0f41000000;mov.f32 %f107,0f41100000;mov.f32 %f106,0f41200000;"
+    "mov.f32 %f105,0f41300000;mov.f32 %f104,0f41400000;mov.f32 %f103,0f41500000;mov.f32 %f102,0f41600000;"
+    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2; add.rn.f32 %f87, %f116, %f115;\n"
-    "add.rn.f32 %f88, %f87, %f114; add.rn.f32 %f89, %f88, %f113; add.rn.f32 %f90, %f89, %f112;\n"
-    "add.rn.f32 %f91, %f90, %f111; add.rn.f32 %f92, %f91, %f110; add.rn.f32 %f93, %f92, %f109;\n"
-    "add.rn.f32 %f94, %f93, %f108; add.rn.f32 %f95, %f94, %f107; add.rn.f32 %f96, %f95, %f106;\n"
-    "add.rn.f32 %f97, %f96, %f105; add.rn.f32 %f98, %f97, %f104; add.rn.f32 %f99, %f98, %f103;\n"
-    "add.rn.f32 %f100, %f99, %f102; add.rn.f32 %f34, %f100, %f101; setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "st.global.f32 [%rd1], %f34;\n"
-    "$L7_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f32 %f87,%f116,%f115;add.rn.f32 %f88,%f87,%f114;"
+    "add.rn.f32 %f89,%f88,%f113;add.rn.f32 %f90,%f89,%f112;add.rn.f32 %f91,%f90,%f111;add.rn.f32 %f92,%f91,%f110;"
+    "add.rn.f32 %f93,%f92,%f109;add.rn.f32 %f94,%f93,%f108;add.rn.f32 %f95,%f94,%f107;add.rn.f32 %f96,%f95,%f106;"
+    "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
+    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
+    "$5:ret;}\n",
     // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-    ".visible .entry kbi_fma64(.param .u64 kbi_fma64_0, .param .u64 kbi_fma64_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>; ld.param.u64 %rd3, [kbi_fma64_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma64_1]; mov.u32 %r1, %tid.x; cvt.rn.f64.u32 %fd19, %r1;\n"
-    "mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
-    "setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5; mov.f64 %fd60, 0d0000000000000000;\n"
-    "mov.f64 %fd27, 0d3FF0000000000000; mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
-    "mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000; mov.f64 %fd54, 0d4018000000000000;\n"
-    "mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
-    "$L8_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma64(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .b32 %r<2>;.reg .f64 %g<61>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d3,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f64.u32 %g19,%r1;"
+    "mul.rn.f64 %g20,%g19,0d3EB0C6F7A0B5ED8D;add.rn.f64 %g1,%g20,0d3FE0000000000000;setp.eq.s64 %p1,%d6,0;"
+    "@%p1 bra $5;mov.f64 %g60,0d0000000000000000;mov.f64 %g27,0d3FF0000000000000;mov.f64 %g58,0d4000000000000000;"
+    "mov.f64 %g57,0d4008000000000000;mov.f64 %g56,0d4010000000000000;mov.f64 %g55,0d4014000000000000;"
+    "mov.f64 %g54,0d4018000000000000;mov.f64 %g53,0d401C000000000000;mov.f64 %g59,%g27;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2; add.rn.f64 %fd47, %fd60, %fd59;\n"
-    "add.rn.f64 %fd48, %fd47, %fd58; add.rn.f64 %fd49, %fd48, %fd57; add.rn.f64 %fd50, %fd49, %fd56;\n"
-    "add.rn.f64 %fd51, %fd50, %fd55; add.rn.f64 %fd52, %fd51, %fd54; add.rn.f64 %fd18, %fd52, %fd53;\n"
-    "setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5; cvta.to.global.u64 %rd5, %rd3; st.global.f64 [%rd5], %fd18;\n"
-    "$L8_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f64 %g47,%g60,%g59;add.rn.f64 %g48,%g47,%g58;"
+    "add.rn.f64 %g49,%g48,%g57;add.rn.f64 %g50,%g49,%g56;add.rn.f64 %g51,%g50,%g55;add.rn.f64 %g52,%g51,%g54;"
+    "add.rn.f64 %g18,%g52,%g53;setp.num.f64 %p3,%g18,%g18;@%p3 bra $5;cvta.to.global.u64 %d5,%d3;"
+    "st.global.f64 [%d5],%g18;"
+    "$5:ret;}\n",
     // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
     // Vector stores where p and the block allow, else byte by byte.
-    ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
-    "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
-    "{\n"
-    ".reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
-    ".reg .b64 %rd<76>; ld.param.u64 %rd36, [kbi_fill_0]; ld.param.u64 %rd37, [kbi_fill_1];\n"
-    "ld.param.u32 %r56, [kbi_fill_2]; ld.param.u32 %r57, [kbi_fill_3]; ld.param.u64 %rd38, [kbi_fill_4];\n"
-    "mov.u32 %r59, %ctaid.x; mov.u32 %r60, %ntid.x; cvt.u64.u32 %rd1, %r60; mul.wide.u32 %rd39, %r59, %r60;\n"
-    "mov.u32 %r61, %tid.x; cvt.u64.u32 %rd40, %r61; add.s64 %rd67, %rd39, %rd40; shl.b64 %rd66, %rd67, 2;\n"
-    "setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39; setp.eq.s32 %p3, %r57, 1; add.s32 %r62, %r56, -5;\n"
-    "setp.gt.u32 %p4, %r62, 7; or.pred %p1, %p4, %p3; setp.eq.s32 %p5, %r56, 14; selp.b32 %r1, 20, 21, %p5;\n"
-    "selp.b32 %r2, 126, 123, %p5; selp.b32 %r3, 121, 113, %p5; mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
-    "add.s32 %r63, %r56, -11; setp.lt.u32 %p6, %r63, 2; setp.eq.s32 %p7, %r57, 2; and.pred %p8, %p7, %p6;\n"
-    "selp.u32 %r6, 1, 0, %p8; cvt.u32.u64 %r7, %rd38; shr.u64 %rd41, %rd38, 32; cvt.u32.u64 %r8, %rd41;\n"
-    "shl.b32 %r64, %r56, 2; mov.u64 %rd42, 9906741768688416; shr.u64 %rd43, %rd42, %r64; cvt.u32.u64 %r65, %rd43;\n"
-    "and.b32 %r66, %r65, 15; mov.u32 %r67, 4; shl.b32 %r68, %r67, %r66; add.s32 %r69, %r68, -1; mov.u32 %r70, -1;\n"
-    "and.b64 %rd4, %rd43, 15; min.u32 %r71, %r69, 15; cvt.u64.u32 %rd44, %r71; and.b64 %rd5, %rd44, %rd36;\n"
-    "cvt.u16.u32 %rs1, %r66; shl.b32 %r72, %r70, %r66; not.b32 %r9, %r72; mov.u32 %r73, %nctaid.x;\n"
-    "cvt.u64.u32 %rd45, %r73; mul.lo.s64 %rd6, %rd45, %rd1; cvta.to.global.u64 %rd7, %rd36; not.pred %p19, %p1;\n"
-    "$L9_2: .pragma \"nounroll\"; setp.eq.s32 %p9, %r57, 0; mov.u32 %r167, 0; mov.u32 %r142, %r167;\n"
-    "mov.u32 %r143, %r167; mov.u32 %r155, %r167; mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167;\n"
-    "mov.u32 %r165, %r167; mov.u32 %r166, %r167; @%p9 bra $L9_7; cvt.u32.u64 %r10, %rd67; shr.u64 %rd10, %rd67, 32;\n"
-    "mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
-    "mov.u32 %r146, %r6;\n"
-    "$L9_4: .pragma \"nounroll\"; mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143;\n"
-    "mov.u32 %r157, %r142; ld.param.u32 %r143, [kbi_fill_5]; mov.u64 %rd68, %rd10; mov.u32 %r147, %r85;\n"
-    "mov.u32 %r148, %r8; mov.u32 %r149, %r7; mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
-    "$L9_5: .pragma \"nounroll\"; mul.wide.u32 %rd46, %r145, -766435501; mul.wide.u32 %rd12, %r143, -845247145;\n"
-    "cvt.u32.u64 %r87, %rd68; xor.b32 %r88, %r149, %r87; shr.u64 %rd47, %rd12, 32; cvt.u32.u64 %r89, %rd47;\n"
-    "xor.b32 %r145, %r88, %r89; shr.u64 %rd48, %rd46, 32; cvt.u32.u64 %r90, %rd48; xor.b32 %r91, %r148, %r142;\n"
-    "xor.b32 %r143, %r91, %r90; cvt.u32.u64 %r142, %rd46; add.s32 %r149, %r149, -1640531527;\n"
-    "add.s32 %r148, %r148, -1150833019; add.s32 %r147, %r147, 1; setp.ne.s32 %p10, %r147, 10; mov.u64 %rd68, %rd12;\n"
-    "@%p10 bra $L9_5; cvt.u32.u64 %r155, %rd12; add.s32 %r29, %r146, -1; setp.gt.s32 %p11, %r146, 0;\n"
-    "mov.u32 %r146, %r29; @%p11 bra $L9_4;\n"
-    "$L9_7: mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
-    "bra.uni $L9_8;\n"
-    "$L9_14: setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15; and.b32 %r114, %r45, 2147483647;\n"
-    "shr.u32 %r46, %r114, 23; add.s32 %r169, %r4, %r114; setp.ge.u32 %p32, %r46, %r3; mov.u32 %r168, %r1;\n"
-    "@%p32 bra $L9_23; and.b32 %r115, %r45, 8388607; or.b32 %r169, %r115, 8388608; sub.s32 %r116, %r1, %r46;\n"
-    "add.s32 %r117, %r116, %r3; min.u32 %r168, %r117, 25;\n"
-    "$L9_23: add.s32 %r118, %r168, -1; mov.u32 %r119, 1; shl.b32 %r120, %r119, %r118; shr.u32 %r121, %r169, %r168;\n"
-    "and.b32 %r122, %r121, 1; add.s32 %r123, %r169, %r120; add.s32 %r124, %r123, %r122; add.s32 %r125, %r124, -1;\n"
-    "shr.u32 %r126, %r125, %r168; shr.u32 %r127, %r45, 24; and.b32 %r128, %r127, 128; min.u32 %r129, %r126, %r2;\n"
-    "or.b32 %r130, %r129, %r128; cvt.u64.u32 %rd72, %r130; bra.uni $L9_24;\n"
-    "$L9_15: mov.b64 %rd72, %fd6; setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24; setp.eq.s32 %p26, %r56, 3;\n"
-    "@%p26 bra $L9_19; setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20; shr.u32 %r109, %r45, 16;\n",
-    "and.b32 %r110, %r109, 1; add.s32 %r111, %r45, %r110; add.s32 %r112, %r111, 32767; shr.u32 %r113, %r112, 16;\n"
-    "cvt.u64.u32 %rd72, %r113; bra.uni $L9_24;\n"
-    "$L9_19: cvt.rn.f16.f32 %rs2, %f1; cvt.u64.u16 %rd72, %rs2; bra.uni $L9_24;\n"
-    "$L9_20: and.b32 %r141, %r56, 1; setp.eq.s32 %p28, %r141, 0; mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "setp.lt.f64 %p29, %fd75, 0d0000000000000000; selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
-    "add.rn.f64 %fd77, %fd75, %fd76; setp.lt.f64 %p30, %fd77, 0d0000000000000000; and.pred %p31, %p28, %p30;\n"
-    "selp.f64 %fd78, 0d0000000000000000, %fd77, %p31; cvt.rzi.s64.f64 %rd72, %fd78; bra.uni $L9_24;\n"
-    "$L9_8: .pragma \"nounroll\"; mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72;\n"
-    "mov.u32 %r43, %r166; mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
-    "mov.u32 %r155, %r143; and.b32 %r93, %r167, 1; setp.eq.b32 %p12, %r93, 1; setp.ne.s32 %p13, %r57, 1;\n"
-    "or.pred %p14, %p13, %p12; mov.f64 %fd81, %fd80; @%p14 bra $L9_10; shr.u32 %r94, %r40, 8;\n"
-    "add.s32 %r95, %r94, 1; cvt.rn.f64.s32 %fd8, %r95; mov.b64 %rd52, %fd8; add.s64 %rd53, %rd52, 2638149301829632;\n"
-    "shr.u64 %rd54, %rd53, 52; cvt.u32.u64 %r96, %rd54; and.b64 %rd55, %rd53, 4503599627370495;\n"
-    "add.s64 %rd56, %rd55, 4604544269498187776; mov.b64 %fd9, %rd56; add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
-    "add.rn.f64 %fd11, %fd9, 0d3FF0000000000000; div.rn.f64 %fd12, %fd10, %fd11; mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
-    "mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746; mul.rn.f64 %fd18, %fd13, %fd17;\n"
-    "add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C; mul.rn.f64 %fd20, %fd13, %fd19;\n"
-    "add.rn.f64 %fd21, %fd20, 0d3FC2492492492492; mul.rn.f64 %fd22, %fd13, %fd21;\n"
-    "add.rn.f64 %fd23, %fd22, 0d3FC999999999999A; mul.rn.f64 %fd24, %fd13, %fd23;\n"
-    "add.rn.f64 %fd25, %fd24, 0d3FD5555555555555; mul.rn.f64 %fd26, %fd13, %fd25;\n"
-    "add.rn.f64 %fd27, %fd26, 0d3FF0000000000000; mov.u32 %r97, 1047; sub.s32 %r98, %r97, %r96;\n"
-    "cvt.rn.f64.s32 %fd28, %r98; mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
-    "mul.rn.f64 %fd30, %fd12, 0dC000000000000000; mul.rn.f64 %fd31, %fd30, %fd27; add.rn.f64 %fd32, %fd29, %fd31;\n"
-    "add.rn.f64 %fd33, %fd32, %fd32; sqrt.rn.f64 %fd34, %fd33; shr.u32 %r99, %r145, 8;\n"
-    "add.s32 %r100, %r99, 2097152; shr.u32 %r101, %r100, 22; and.b32 %r102, %r100, 29360128;\n"
-    "sub.s32 %r103, %r99, %r102; cvt.rn.f64.s32 %fd35, %r103; mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
-    "mul.rn.f64 %fd37, %fd36, %fd36; mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09;\n"
-    "add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4; mul.rn.f64 %fd40, %fd37, %fd39;\n"
-    "add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734; mul.rn.f64 %fd42, %fd37, %fd41;\n"
-    "add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A; mul.rn.f64 %fd44, %fd37, %fd43;\n"
-    "add.rn.f64 %fd45, %fd44, 0d3F81111111111111; mul.rn.f64 %fd46, %fd37, %fd45;\n"
-    "add.rn.f64 %fd47, %fd46, 0dBFC5555555555555; mul.rn.f64 %fd48, %fd37, %fd47; mul.rn.f64 %fd49, %fd36, %fd48;\n"
-    "add.rn.f64 %fd50, %fd36, %fd49; mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898;\n"
-    "add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C; mul.rn.f64 %fd53, %fd37, %fd52;\n"
-    "add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A; mul.rn.f64 %fd55, %fd37, %fd54;\n"
-    "add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17; mul.rn.f64 %fd57, %fd37, %fd56;\n"
-    "add.rn.f64 %fd58, %fd57, 0d3FA5555555555555; mul.rn.f64 %fd59, %fd37, %fd58;\n"
-    "add.rn.f64 %fd60, %fd59, 0dBFE0000000000000; mul.rn.f64 %fd61, %fd37, %fd60;\n"
-    "add.rn.f64 %fd62, %fd61, 0d3FF0000000000000; and.b32 %r104, %r100, 4194304; setp.eq.s32 %p15, %r104, 0;\n"
-    "selp.f64 %fd63, %fd62, %fd50, %p15; selp.f64 %fd64, %fd50, %fd62, %p15; add.s32 %r105, %r101, 1;\n"
-    "and.b32 %r106, %r105, 2; setp.eq.s32 %p16, %r106, 0; neg.f64 %fd65, %fd63; selp.f64 %fd66, %fd63, %fd65, %p16;\n"
-    "and.b32 %r107, %r100, 8388608; setp.eq.s32 %p17, %r107, 0; neg.f64 %fd67, %fd64;\n"
-    "selp.f64 %fd68, %fd64, %fd67, %p17; mul.rn.f64 %fd69, %fd34, %fd66; cvt.rn.f32.f64 %f2, %fd69;\n"
-    "cvt.f64.f32 %fd81, %f2; mul.rn.f64 %fd70, %fd34, %fd68; cvt.rn.f32.f64 %f3, %fd70; cvt.f64.f32 %fd80, %f3;\n",
-    "$L9_10: cvt.u64.u32 %rd57, %r167; add.s64 %rd16, %rd66, %rd57; cvt.u64.u32 %rd58, %r43;\n"
-    "cvt.u64.u32 %rd59, %r40; bfi.b64 %rd60, %rd58, %rd59, 32, 32; setp.eq.s32 %p18, %r57, 3;\n"
-    "selp.b64 %rd72, %rd16, %rd60, %p18; @%p19 bra $L9_24; shr.u32 %r108, %r40, 8; cvt.rn.f64.s32 %fd71, %r108;\n"
-    "mul.rn.f64 %fd72, %fd71, 0d3E70000000000000; cvt.rn.f64.s64 %fd73, %rd16; selp.f64 %fd74, %fd73, %fd72, %p18;\n"
-    "selp.f64 %fd6, %fd81, %fd74, %p3; cvt.rn.f32.f64 %f1, %fd6; mov.b32 %r45, %f1; setp.eq.s32 %p22, %r56, 13;\n"
-    "@%p22 bra $L9_13; setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
-    "$L9_13: cvt.u64.u32 %rd72, %r45;\n"
-    "$L9_24: add.s32 %r167, %r167, 1; setp.ne.s32 %p33, %r167, 4; mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
-    "@%p33 bra $L9_8; setp.eq.s64 %p34, %rd5, 0; cvt.u32.u64 %r131, %rd4; shl.b64 %rd61, %rd66, %r131;\n"
-    "add.s64 %rd25, %rd7, %rd61; sub.s64 %rd26, %rd37, %rd66; setp.gt.u64 %p35, %rd26, 3;\n"
-    "and.pred %p36, %p34, %p35; @!%p36 bra $L9_26; setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
-    "setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37; setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
-    "cvt.u16.u64 %rs4, %rd72; cvt.u16.u64 %rs5, %rd13; cvt.u16.u64 %rs6, %rd14; cvt.u16.u64 %rs7, %rd15;\n"
-    "st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4}; bra.uni $L9_38;\n"
-    "$L9_26: min.u64 %rd62, %rd26, 4; cvt.u32.u64 %r133, %rd62; shl.b32 %r53, %r133, %r131;\n"
-    "setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38; mov.u32 %r170, 0;\n"
-    "$L9_28: .pragma \"nounroll\"; cvt.u64.u32 %rd63, %r170; add.s64 %rd64, %rd25, %rd63;\n"
-    "st.global.u8 [%rd64], %rd15; and.b32 %r135, %r170, %r9; setp.eq.s32 %p38, %r135, %r9;\n"
-    "selp.b64 %rd30, %rd72, %rd13, %p38; selp.b64 %rd31, %rd13, %rd14, %p38; shr.u64 %rd65, %rd15, 8;\n"
-    "selp.b64 %rd15, %rd14, %rd65, %p38; add.s32 %r170, %r170, 1; setp.lt.u32 %p39, %r170, %r53;\n"
-    "mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31; @%p39 bra $L9_28; bra.uni $L9_38;\n"
-    "$L9_33: setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36; setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
-    "st.global.v2.u64 [%rd25], {%rd15, %rd14}; st.global.v2.u64 [%rd25+16], {%rd13, %rd72}; bra.uni $L9_38;\n"
-    "$L9_37: cvt.u16.u64 %rs8, %rd72; cvt.u16.u64 %rs9, %rd13; cvt.u16.u64 %rs10, %rd14; cvt.u16.u64 %rs11, %rd15;\n"
-    "st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8}; bra.uni $L9_38;\n"
-    "$L9_36: cvt.u32.u64 %r136, %rd72; cvt.u32.u64 %r137, %rd13; cvt.u32.u64 %r138, %rd14;\n"
-    "cvt.u32.u64 %r139, %rd15; st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
-    "$L9_38: add.s64 %rd67, %rd67, %rd6; shl.b64 %rd66, %rd67, 2; setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
-    "$L9_39: ret;\n"
-    "}\n",
+    ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
+    ".param .u32 p5){.reg .pred %p<46>;.reg .b16 %h<12>;.reg .f32 %f<5>;.reg .b32 %r<171>;.reg .f64 %g<82>;"
+    ".reg .b64 %d<76>;ld.param.u64 %d36,[p0];ld.param.u64 %d37,[p1];ld.param.u32 %r56,[p2];ld.param.u32 %r57,[p3];"
+    "ld.param.u64 %d38,[p4];mov.u32 %r59,%ctaid.x;mov.u32 %r60,%ntid.x;cvt.u64.u32 %d1,%r60;"
+    "mul.wide.u32 %d39,%r59,%r60;mov.u32 %r61,%tid.x;cvt.u64.u32 %d40,%r61;add.s64 %d67,%d39,%d40;"
+    "shl.b64 %d66,%d67,2;setp.ge.u64 %p2,%d66,%d37;@%p2 bra $39;setp.eq.s32 %p3,%r57,1;add.s32 %r62,%r56,-5;"
+    "setp.gt.u32 %p4,%r62,7;or.pred %p1,%p4,%p3;setp.eq.s32 %p5,%r56,14;selp.b32 %r1,20,21,%p5;"
+    "selp.b32 %r2,126,123,%p5;selp.b32 %r3,121,113,%p5;mad.lo.s32 %r4,%r3,-8388608,8388608;add.s32 %r63,%r56,-11;"
+    "setp.lt.u32 %p6,%r63,2;setp.eq.s32 %p7,%r57,2;and.pred %p8,%p7,%p6;selp.u32 %r6,1,0,%p8;cvt.u32.u64 %r7,%d38;"
+    "shr.u64 %d41,%d38,32;cvt.u32.u64 %r8,%d41;shl.b32 %r64,%r56,2;mov.u64 %d42,9906741768688416;"
+    "shr.u64 %d43,%d42,%r64;cvt.u32.u64 %r65,%d43;and.b32 %r66,%r65,15;mov.u32 %r67,4;shl.b32 %r68,%r67,%r66;"
+    "add.s32 %r69,%r68,-1;mov.u32 %r70,-1;and.b64 %d4,%d43,15;min.u32 %r71,%r69,15;cvt.u64.u32 %d44,%r71;"
+    "and.b64 %d5,%d44,%d36;cvt.u16.u32 %h1,%r66;shl.b32 %r72,%r70,%r66;not.b32 %r9,%r72;mov.u32 %r73,%nctaid.x;"
+    "cvt.u64.u32 %d45,%r73;mul.lo.s64 %d6,%d45,%d1;cvta.to.global.u64 %d7,%d36;not.pred %p19,%p1;"
+    "$2:.pragma \"nounroll\";setp.eq.s32 %p9,%r57,0;mov.u32 %r167,0;mov.u32 %r142,%r167;mov.u32 %r143,%r167;"
+    "mov.u32 %r155,%r167;mov.u32 %r145,%r167;mov.u32 %r157,%r167;mov.u32 %r164,%r167;mov.u32 %r165,%r167;"
+    "mov.u32 %r166,%r167;@%p9 bra $7;cvt.u32.u64 %r10,%d67;shr.u64 %d10,%d67,32;mov.u32 %r85,0;mov.u32 %r142,%r85;"
+    "mov.u32 %r143,%r85;mov.u32 %r155,%r85;mov.u32 %r145,%r85;mov.u32 %r146,%r6;"
+    "$4:.pragma \"nounroll\";mov.u32 %r166,%r145;mov.u32 %r165,%r155;mov.u32 %r164,%r143;mov.u32 %r157,%r142;"
+    "ld.param.u32 %r143,[p5];mov.u64 %d68,%d10;mov.u32 %r147,%r85;mov.u32 %r148,%r8;mov.u32 %r149,%r7;"
+    "mov.u32 %r142,%r146;mov.u32 %r145,%r10;"
+    "$5:.pragma \"nounroll\";mul.wide.u32 %d46,%r145,-766435501;mul.wide.u32 %d12,%r143,-845247145;"
+    "cvt.u32.u64 %r87,%d68;xor.b32 %r88,%r149,%r87;shr.u64 %d47,%d12,32;cvt.u32.u64 %r89,%d47;"
+    "xor.b32 %r145,%r88,%r89;shr.u64 %d48,%d46,32;cvt.u32.u64 %r90,%d48;xor.b32 %r91,%r148,%r142;"
+    "xor.b32 %r143,%r91,%r90;cvt.u32.u64 %r142,%d46;add.s32 %r149,%r149,-1640531527;add.s32 %r148,%r148,-1150833019;"
+    "add.s32 %r147,%r147,1;setp.ne.s32 %p10,%r147,10;mov.u64 %d68,%d12;@%p10 bra $5;cvt.u32.u64 %r155,%d12;"
+    "add.s32 %r29,%r146,-1;setp.gt.s32 %p11,%r146,0;mov.u32 %r146,%r29;@%p11 bra $4;"
+    "$7:mov.f64 %g80,0d0000000000000000;mov.u64 %d72,0;mov.u64 %d13,%d72;mov.u64 %d14,%d72;bra.uni $8;"
+    "$14:setp.gt.u32 %p24,%r56,13;@!%p24 bra $15;and.b32 %r114,%r45,2147483647;shr.u32 %r46,%r114,23;"
+    "add.s32 %r169,%r4,%r114;setp.ge.u32 %p32,%r46,%r3;mov.u32 %r168,%r1;@%p32 bra $23;and.b32 %r115,%r45,8388607;"
+    "or.b32 %r169,%r115,8388608;sub.s32 %r116,%r1,%r46;add.s32 %r117,%r116,%r3;min.u32 %r168,%r117,25;"
+    "$23:add.s32 %r118,%r168,-1;mov.u32 %r119,1;shl.b32 %r120,%r119,%r118;shr.u32 %r121,%r169,%r168;"
+    "and.b32 %r122,%r121,1;add.s32 %r123,%r169,%r120;add.s32 %r124,%r123,%r122;add.s32 %r125,%r124,-1;"
+    "shr.u32 %r126,%r125,%r168;shr.u32 %r127,%r45,24;and.b32 %r128,%r127,128;min.u32 %r129,%r126,%r2;"
+    "or.b32 %r130,%r129,%r128;cvt.u64.u32 %d72,%r130;bra.uni $24;"
+    "$15:mov.b64 %d72,%g6;setp.eq.s32 %p25,%r56,2;@%p25 bra $24;setp.eq.s32 %p26,%r56,3;@%p26 bra $19;"
+    "setp.ne.s32 %p27,%r56,4;@%p27 bra $20;shr.u32 %r109,%r45,16;and.b32 %r110,%r109,1;add.s32 %r111,%r45,%r110;"
+    "add.s32 %r112,%r111,32767;shr.u32 %r113,%r112,16;cvt.u64.u32 %d72,%r113;bra.uni $24;"
+    "$19:cvt.rn.f16.f32 %h2,%f1;cvt.u64.u16 %d72,%h2;bra.uni $24;"
+    "$20:and.b32 %r141,%r56,1;setp.eq.s32 %p28,%r141,0;mul.rn.f64 %g75,%g6,0d4020000000000000;"
+    "setp.lt.f64 %p29,%g75,0d0000000000000000;selp.f64 %g76,0dBFE0000000000000,0d3FE0000000000000,%p29;"
+    "add.rn.f64 %g77,%g75,%g76;setp.lt.f64 %p30,%g77,0d0000000000000000;and.pred %p31,%p28,%p30;"
+    "selp.f64 %g78,0d0000000000000000,%g77,%p31;cvt.rzi.s64.f64 %d72,%g78;bra.uni $24;",
+    "$8:.pragma \"nounroll\";mov.u64 %d15,%d14;mov.u64 %d14,%d13;mov.u64 %d13,%d72;mov.u32 %r43,%r166;"
+    "mov.u32 %r166,%r165;mov.u32 %r165,%r164;mov.u32 %r40,%r145;mov.u32 %r145,%r155;mov.u32 %r155,%r143;"
+    "and.b32 %r93,%r167,1;setp.eq.b32 %p12,%r93,1;setp.ne.s32 %p13,%r57,1;or.pred %p14,%p13,%p12;mov.f64 %g81,%g80;"
+    "@%p14 bra $10;shr.u32 %r94,%r40,8;add.s32 %r95,%r94,1;cvt.rn.f64.s32 %g8,%r95;mov.b64 %d52,%g8;"
+    "add.s64 %d53,%d52,2638149301829632;shr.u64 %d54,%d53,52;cvt.u32.u64 %r96,%d54;"
+    "and.b64 %d55,%d53,4503599627370495;add.s64 %d56,%d55,4604544269498187776;mov.b64 %g9,%d56;"
+    "add.rn.f64 %g10,%g9,0dBFF0000000000000;add.rn.f64 %g11,%g9,0d3FF0000000000000;div.rn.f64 %g12,%g10,%g11;"
+    "mul.rn.f64 %g13,%g12,%g12;mul.rn.f64 %g14,%g13,0d3FB1111111111111;add.rn.f64 %g15,%g14,0d3FB3B13B13B13B14;"
+    "mul.rn.f64 %g16,%g13,%g15;add.rn.f64 %g17,%g16,0d3FB745D1745D1746;mul.rn.f64 %g18,%g13,%g17;"
+    "add.rn.f64 %g19,%g18,0d3FBC71C71C71C71C;mul.rn.f64 %g20,%g13,%g19;add.rn.f64 %g21,%g20,0d3FC2492492492492;"
+    "mul.rn.f64 %g22,%g13,%g21;add.rn.f64 %g23,%g22,0d3FC999999999999A;mul.rn.f64 %g24,%g13,%g23;"
+    "add.rn.f64 %g25,%g24,0d3FD5555555555555;mul.rn.f64 %g26,%g13,%g25;add.rn.f64 %g27,%g26,0d3FF0000000000000;"
+    "mov.u32 %r97,1047;sub.s32 %r98,%r97,%r96;cvt.rn.f64.s32 %g28,%r98;mul.rn.f64 %g29,%g28,0d3FE62E42FEFA39EF;"
+    "mul.rn.f64 %g30,%g12,0dC000000000000000;mul.rn.f64 %g31,%g30,%g27;add.rn.f64 %g32,%g29,%g31;"
+    "add.rn.f64 %g33,%g32,%g32;sqrt.rn.f64 %g34,%g33;shr.u32 %r99,%r145,8;add.s32 %r100,%r99,2097152;"
+    "shr.u32 %r101,%r100,22;and.b32 %r102,%r100,29360128;sub.s32 %r103,%r99,%r102;cvt.rn.f64.s32 %g35,%r103;"
+    "mul.rn.f64 %g36,%g35,0d3E9921FB54442C73;mul.rn.f64 %g37,%g36,%g36;mul.rn.f64 %g38,%g37,0d3DE6124613A86D09;"
+    "add.rn.f64 %g39,%g38,0dBE5AE64567F544E4;mul.rn.f64 %g40,%g37,%g39;add.rn.f64 %g41,%g40,0d3EC71DE3A556C734;"
+    "mul.rn.f64 %g42,%g37,%g41;add.rn.f64 %g43,%g42,0dBF2A01A01A01A01A;mul.rn.f64 %g44,%g37,%g43;"
+    "add.rn.f64 %g45,%g44,0d3F81111111111111;mul.rn.f64 %g46,%g37,%g45;add.rn.f64 %g47,%g46,0dBFC5555555555555;"
+    "mul.rn.f64 %g48,%g37,%g47;mul.rn.f64 %g49,%g36,%g48;add.rn.f64 %g50,%g36,%g49;"
+    "mul.rn.f64 %g51,%g37,0d3E21EED8EFF8D898;add.rn.f64 %g52,%g51,0dBE927E4FB7789F5C;mul.rn.f64 %g53,%g37,%g52;"
+    "add.rn.f64 %g54,%g53,0d3EFA01A01A01A01A;mul.rn.f64 %g55,%g37,%g54;add.rn.f64 %g56,%g55,0dBF56C16C16C16C17;"
+    "mul.rn.f64 %g57,%g37,%g56;add.rn.f64 %g58,%g57,0d3FA5555555555555;mul.rn.f64 %g59,%g37,%g58;"
+    "add.rn.f64 %g60,%g59,0dBFE0000000000000;mul.rn.f64 %g61,%g37,%g60;add.rn.f64 %g62,%g61,0d3FF0000000000000;"
+    "and.b32 %r104,%r100,4194304;setp.eq.s32 %p15,%r104,0;selp.f64 %g63,%g62,%g50,%p15;selp.f64 %g64,%g50,%g62,%p15;"
+    "add.s32 %r105,%r101,1;and.b32 %r106,%r105,2;setp.eq.s32 %p16,%r106,0;neg.f64 %g65,%g63;"
+    "selp.f64 %g66,%g63,%g65,%p16;and.b32 %r107,%r100,8388608;setp.eq.s32 %p17,%r107,0;neg.f64 %g67,%g64;"
+    "selp.f64 %g68,%g64,%g67,%p17;mul.rn.f64 %g69,%g34,%g66;cvt.rn.f32.f64 %f2,%g69;cvt.f64.f32 %g81,%f2;"
+    "mul.rn.f64 %g70,%g34,%g68;cvt.rn.f32.f64 %f3,%g70;cvt.f64.f32 %g80,%f3;"
+    "$10:cvt.u64.u32 %d57,%r167;add.s64 %d16,%d66,%d57;cvt.u64.u32 %d58,%r43;cvt.u64.u32 %d59,%r40;"
+    "bfi.b64 %d60,%d58,%d59,32,32;setp.eq.s32 %p18,%r57,3;selp.b64 %d72,%d16,%d60,%p18;@%p19 bra $24;"
+    "shr.u32 %r108,%r40,8;cvt.rn.f64.s32 %g71,%r108;mul.rn.f64 %g72,%g71,0d3E70000000000000;"
+    "cvt.rn.f64.s64 %g73,%d16;selp.f64 %g74,%g73,%g72,%p18;selp.f64 %g6,%g81,%g74,%p3;cvt.rn.f32.f64 %f1,%g6;"
+    "mov.b32 %r45,%f1;setp.eq.s32 %p22,%r56,13;@%p22 bra $13;setp.ne.s32 %p23,%r56,1;@%p23 bra $14;"
+    "$13:cvt.u64.u32 %d72,%r45;"
+    "$24:add.s32 %r167,%r167,1;setp.ne.s32 %p33,%r167,4;mov.u32 %r143,%r142;mov.u32 %r164,%r157;@%p33 bra $8;"
+    "setp.eq.s64 %p34,%d5,0;cvt.u32.u64 %r131,%d4;shl.b64 %d61,%d66,%r131;add.s64 %d25,%d7,%d61;"
+    "sub.s64 %d26,%d37,%d66;setp.gt.u64 %p35,%d26,3;and.pred %p36,%p34,%p35;@!%p36 bra $26;setp.gt.s16 %p40,%h1,1;"
+    "@%p40 bra $33;setp.eq.s16 %p43,%h1,0;@%p43 bra $37;setp.eq.s16 %p44,%h1,1;@!%p44 bra $38;cvt.u16.u64 %h4,%d72;"
+    "cvt.u16.u64 %h5,%d13;cvt.u16.u64 %h6,%d14;cvt.u16.u64 %h7,%d15;st.global.v4.u16 [%d25],{%h7,%h6,%h5,%h4};"
+    "bra.uni $38;"
+    "$26:min.u64 %d62,%d26,4;cvt.u32.u64 %r133,%d62;shl.b32 %r53,%r133,%r131;setp.eq.s32 %p37,%r53,0;@%p37 bra $38;"
+    "mov.u32 %r170,0;",
+    "$28:.pragma \"nounroll\";cvt.u64.u32 %d63,%r170;add.s64 %d64,%d25,%d63;st.global.u8 [%d64],%d15;"
+    "and.b32 %r135,%r170,%r9;setp.eq.s32 %p38,%r135,%r9;selp.b64 %d30,%d72,%d13,%p38;selp.b64 %d31,%d13,%d14,%p38;"
+    "shr.u64 %d65,%d15,8;selp.b64 %d15,%d14,%d65,%p38;add.s32 %r170,%r170,1;setp.lt.u32 %p39,%r170,%r53;"
+    "mov.u64 %d13,%d30;mov.u64 %d14,%d31;@%p39 bra $28;bra.uni $38;"
+    "$33:setp.eq.s16 %p41,%h1,2;@%p41 bra $36;setp.ne.s16 %p42,%h1,3;@%p42 bra $38;"
+    "st.global.v2.u64 [%d25],{%d15,%d14};st.global.v2.u64 [%d25+16],{%d13,%d72};bra.uni $38;"
+    "$37:cvt.u16.u64 %h8,%d72;cvt.u16.u64 %h9,%d13;cvt.u16.u64 %h10,%d14;cvt.u16.u64 %h11,%d15;"
+    "st.global.v4.u8 [%d25],{%h11,%h10,%h9,%h8};bra.uni $38;"
+    "$36:cvt.u32.u64 %r136,%d72;cvt.u32.u64 %r137,%d13;cvt.u32.u64 %r138,%d14;cvt.u32.u64 %r139,%d15;"
+    "st.global.v4.u32 [%d25],{%r139,%r138,%r137,%r136};"
+    "$38:add.s64 %d67,%d67,%d6;shl.b64 %d66,%d67,2;setp.lt.u64 %p45,%d66,%d37;@%p45 bra $2;"
+    "$39:ret;}\n",
 };
 // clang-format on
 

@@ -260,7 +260,7 @@ done
 
 # --- the operations of examples/README.md are those of kbench_kernels.cuh
 if [ -n "$python" ]; then
-    run $python - << 'EOF'
+    cat > "$tmp/operations.py" << 'EOF'
 import re, sys
 sys.path.insert(0, "tests")
 import ladder
@@ -282,6 +282,7 @@ for op in {k[0] for k in rungs}:
     if missing:
         print(op, "lacks", *sorted(missing))
 EOF
+    run $python "$tmp/operations.py"
     check_same "examples/README.md: operations" "$(cat "$out")" ""
     check_rc "examples/README.md: operations" 0
 fi

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# compile_time.sh - what the header costs, source to object at -O3, as medians of 7 in turn with a bare file. Run by
-# hand on a quiet machine:
+# compile_time.sh - measures the compile time of the header at -O3, source to object: the median of 7 compilations,
+# interleaved with compilations of a file without kbench. Run it by hand on a quiet machine:
 #   sh tests/compile_time.sh
-#   sh tests/compile_time.sh suite     what make run waits for instead: the suite as it is built for an H100 or H200 (ARCH:
-#                                      another), once, and by nvcc --time which part of the compiler takes how long, of both its halves. No bound
-# It prints the sizes of the headers first. Bounds: a .cu file with the implementation and one benchmark at most 2.2 times
-# a bare .cu file of one kernel; with the
-# implementation compiled once from the header itself, a .cu file that includes the API alone, and one with a benchmark,
-# at most 1.05 times; a .c file with implementation and benchmark at most 0.8 s.
+#   sh tests/compile_time.sh suite     compiles the suite once, as make run builds it for an H100 (ARCH: another
+#                                      GPU), and prints the time of each compiler phase (nvcc --time) of both parts; no limit
+# Prints the sizes of the headers first. Limits: a .cu file with the implementation and one benchmark takes at most
+# 2.2 times as long as a .cu file with only a kernel. With a separately compiled implementation, a .cu file that
+# includes the API, with or without a benchmark, takes at most 1.05 times as long. A .c file with implementation and
+# benchmark takes at most 0.8 s.
 . tests/lib.sh
 [ -n "$NVCC" ] || NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
 

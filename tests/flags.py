@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Counts the share of each flag in record files. A flag that many rows have is ignored by readers.
 
-    python3 tests/flags.py FILE...    records of --json or --jsonl; what the times of these files say, and how often.
-                                      Exit code 1 where FLOOR, OUTLIERS, UNSETTLED or AUTOCORR stands beside more than
-                                      5 % of them.
+    python3 tests/flags.py FILE...    FILE: records of --json or --jsonl. Prints each flag and its share of the times. The
+                                      exit code is 1 if FLOOR, OUTLIERS, UNSETTLED or AUTOCORR has more than 5 %.
 """
 import json
 import sys

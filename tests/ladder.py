@@ -3,22 +3,21 @@
 """Generates the measured columns of the cards in kbench_kernels.cuh, and the ladder in the documents, from the
 evidence.
 
-    ladder.py --check                 what differs from the evidence, a line each; exit code 1 where something does
-    ladder.py --write                 writes it: what stands between `/*  measured OPERATION DIRECTION: TYPE` and
-                                      `end of measured */` behind the cards
-    ladder.py --run SUITE OUT [OP...] measures every rung of every ladder (or of these operations) at its named shape by
-                                      that suite, on the GPU that is there, and keeps the records in OUT, beside those
-                                      that OUT has of other operations. As tests/evidence/h200/ladder.json they are
-                                      evidence from then on
-    Both also look at the manual's closed list of words, and at where plain rungs end.
-    --evidence FILE  (repeatable)     in place of the files below;  --root DIR: another copy of the sources
+    ladder.py --check                 prints each difference from the evidence; the exit code is 1 if there is one
+    ladder.py --write                 writes the columns: the text between `/*  measured OPERATION DIRECTION: TYPE` and
+                                      `end of measured */` after the cards
+    ladder.py --run SUITE OUT [OP...] measures every rung of every ladder (or of these operations) with that suite, on
+                                      this machine's GPU, at the shape of the ladder. Adds the records to OUT, which
+                                      becomes evidence as tests/evidence/h200/ladder.json
+    Both also check the manual's closed list of terms, and the end of the portable rungs.
+    --evidence FILE  (repeatable)     replaces the files below;  --root DIR: another copy of the sources
 
-A line is a rung: number, name, time, share of the machine's roof, how many times as fast as the rung before that
-supports the type and was measured (its number behind it, where it is not the one before), and the table's note. Below a
-rung that is more than 1 % slower than the one before at any shape of the evidence stands where it loses. A rung that
-the evidence does not have gets dashes. Evidence, the first that has a rung counts: records of kbench (ladder.json,
-operations.json), then what its attention_matrix.py printed of kbench's own (attention_matrix.txt), then times by CUDA
-events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are marked by a star.
+A line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung of this
+type (with its number if it is not the one before), and the table's note. A line below a rung says at which shapes it is
+more than 1 % slower than the rung before. A rung without evidence has dashes. The first evidence that has a rung
+counts: records of kbench (ladder.json, operations.json), then the output of attention_matrix.py for kbench's kernels
+(attention_matrix.txt), then times by CUDA events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are
+marked with a star.
 """
 import json
 import os
@@ -293,7 +292,7 @@ def card(key, rungs, evidence):
     return out + ['    end of measured */']
 
 
-EXCERPT = 'naive shared regblock warpmma warpgroup wgmma coop select cublas'.split()  # the rungs that README.md shows
+EXCERPT = 'naive regblock warpmma warpgroup wgmma coop select cublas'.split()  # the rungs that README.md shows
 
 
 def document(rungs, evidence, excerpt):

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Checks the layout of a header: contents list, order of stages, calls to later stages, prefixes, and size.
 
-    layout.py FILE                what is wrong, one line each; exit code 1 if something is
+    layout.py FILE                prints each error on a line; the exit code is 1 if there is one
 
-A section begins with a ruler, then `  >>tag  text`. In kbench.h, behind the line "Stop here", the text begins with the
-section's stage and a colon. The stages are, in order, those of STAGES; the sections stand in that order, so that C, which
-wants a declaration before each use, lets a function call only what stands before it. What is left to check is that nobody
-declares a function of a later stage ahead of its definition, or calls a public function that a later stage defines.
+A section begins with a ruler, then `  >>tag  text`. In kbench.h, after the line "Stop here", the text begins with the
+section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before each use, so a function
+can only call earlier stages. This script checks the exceptions: forward declarations of functions of later stages, and
+calls of public functions that a later stage defines.
 """
 import re
 import sys
@@ -15,7 +15,7 @@ import sys
 STAGES = ['foundation', 'declare', 'plan', 'measure', 'judge', 'record', 'render', 'program']
 NO_OPTIONS = {'measure', 'judge', 'record', 'render'}  # stages that do not know the command line's options
 ANYWHERE = {'ptx'}  # data
-BUDGET = {'kbench.h': (19100, 936000), 'kbench_report.h': (7000, 310000), 'kbench_inspect.h': (2850, 136000), 'kbench_kernels.cuh': (16500, 900000)}  # lines, bytes
+BUDGET = {'kbench.h': (19100, 936000), 'kbench_report.h': (7000, 340000), 'kbench_inspect.h': (2850, 136000), 'kbench_kernels.cuh': (16500, 900000)}  # lines, bytes
 PREFIX = {'kbench.h': r'(KB|KBI|KBENCH|kb|kbi)(_|$)|_(DEFAULT|GNU)_SOURCE$', 'kbench_report.h': r'(KBI|KBENCH)_', 'kbench_inspect.h': r'(KBI|KBENCH)_', 'kbench_kernels.cuh': r'(KBK|KBKI|kbk|kbki)_|KBENCH_KERNELS_CUH$'}
 
 

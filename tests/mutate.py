@@ -3,23 +3,26 @@
 """mutate.py - mutation testing: changes one token of kbench.h at a time and runs the tests on it.
 
     python3 tests/mutate.py                       100 mutants, spread evenly over the sections; exit 1 below 90 % caught
-    python3 tests/mutate.py --seed 7 --count 20   others, and fewer
-    python3 tests/mutate.py --only cli --count 9  of one section
-    python3 tests/mutate.py --at 3100:delete      of one line, and of one kind there
-    python3 tests/mutate.py --list                what would be drawn, before any is compiled
-    python3 tests/mutate.py --again FILE          those that survived in a --json file of before, on the same header
-    python3 tests/mutate.py --coverage            lines that no test executes, by section
+    python3 tests/mutate.py --seed 7 --count 20   20 mutants with another seed
+    python3 tests/mutate.py --only cli --count 9  mutants of one section
+    python3 tests/mutate.py --at 3100:delete      mutants of one line, of one kind
+    python3 tests/mutate.py --list                lists the mutants without compiling them
+    python3 tests/mutate.py --again FILE          the mutants that survived in an earlier --json FILE, on the same header
+    python3 tests/mutate.py --coverage            lists the lines that no test executes, by section
 
-Drawn from the code below the "Stop here" line: no comment, string, #if, declared size of an array, number that is added
-to or multiplies what is allocated, or >>ptx. A mutant that does not compile, or whose object code at -O1 is that of the
-header, is none: another is drawn in its place. It is caught when a test fails on it (twice, so that no busy machine
-catches it), crashes, or runs out of its time. The tests are those of tests/host and tests/cli; on each mutant only
-those run that execute its line (gcov says which; where a line is data, all), first those that were written for its
-section. They are built at -O0 and without warnings: neither may catch what a user's build would not. What they do not
-catch those of tests/host see twice more: with the sanitizers of make sanitize, and with the checks of buffers that
-distributions build with (_FORTIFY_SOURCE). Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers
-are (NVCC, CUDA_HOME). What a test executes is learnt once, and again when it changes; where the header has changed,
-what is known of its other lines stands (--anew learns it again).
+Mutants change code below the "Stop here" line, except comments, strings, #if, declared array sizes, numbers in
+allocation sizes, and >>ptx. A mutant that does not compile, or gives the same object code at -O1 as the header, does not
+count and is replaced by another. A mutant is caught if a test fails on it (twice, to exclude effects of a busy machine),
+crashes, or exceeds its time.
+
+The tests are those of tests/host and tests/cli. For each mutant only the tests run that execute its line, as measured
+with gcov (for a line of data: all tests); the tests of its section run first. They are built at -O0 without warnings,
+so that the compiler catches no mutant. Mutants that survive run the tests of tests/host twice more: with the sanitizers
+of make sanitize, and with the buffer checks of distributions (_FORTIFY_SOURCE).
+
+Requires Python's standard library, gcc and gcov; the CUDA back end also needs CUDA's headers (NVCC, CUDA_HOME). The
+coverage of a test is measured once, and again after the test has changed. After a change of the header, the coverage of
+unchanged lines is kept (--anew measures it again).
 """
 import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, random, re, selectors, shutil, signal
 import subprocess, sys, threading, time

@@ -2,34 +2,35 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # run.sh - builds and runs the tests; POSIX sh. Run it from the root of the repository, as make test does.
 #
-#   sh tests/run.sh                      what make test runs: each feature at least once
-#   sh tests/run.sh --all                what make test-all runs: everything, which takes an hour and more
-#   sh tests/run.sh --rest               what --all adds to make test
-#   sh tests/run.sh host cli             some groups: check compile host cli cpu gpu
-#   sh tests/run.sh tests/host/stats.c   some tests, also those that make test leaves out
-#   sh tests/run.sh --sanitize host      host programs built with ASan and UBSan
-#   sh tests/run.sh --no-skip gpu        a skipped test is a failed one
+#   sh tests/run.sh                      runs make test: each feature at least once
+#   sh tests/run.sh --all                runs make test-all: everything; takes more than an hour
+#   sh tests/run.sh --rest               runs what --all adds to make test
+#   sh tests/run.sh host cli             runs some groups: check compile host cli cpu gpu
+#   sh tests/run.sh tests/host/stats.c   runs some tests, also those that make test leaves out
+#   sh tests/run.sh --sanitize host      builds host programs with ASan and UBSan
+#   sh tests/run.sh --no-skip gpu        counts a skipped test as failed
 #   sh tests/run.sh --quick gpu          passes --quick to the GPU programs
 #   sh tests/run.sh --tool "compute-sanitizer --tool memcheck --error-exitcode 9" gpu    runs GPU programs under a tool,
 #                                        and passes --sanitize to them
-#   TEST_JOBS=1 sh tests/run.sh          runs one test at a time; the default is one for each processor
-#   TEST_AGAIN=1 sh tests/run.sh         a test that fails is run once more, and that counts; what it said at first is
-#                                        printed as "again". For machines whose other users disturb tests of real time
+#   TEST_JOBS=1 sh tests/run.sh          runs one test at a time; the default is one per processor
+#   TEST_AGAIN=1 sh tests/run.sh         runs a failed test again, and counts only the second result; the first output
+#                                        is printed as "again". For machines on which other programs disturb times
 #
-# A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh; where X.c or X.cu stands beside
-# it, the script builds and drives it). It prints "FAIL: ..." and "SKIP: reason" lines and ends with a line
-# "N passed, N failed, N skipped". A test that does not compile, or ends without that line, is one failure.
-# The last line printed here adds everything up; exit code 1 when anything failed.
+# A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh). If there is X.c or X.cu next to
+# X.sh, the script builds and runs it. A test prints "FAIL: ..." and "SKIP: reason" lines and ends with a line
+# "N passed, N failed, N skipped". A test that does not compile, or ends without that line, counts as one failure. The
+# last line printed here has the totals; the exit code is 1 if anything failed.
 #
-# Tests run side by side. A comment that is a line of its own among the first 20 lines of a test changes that:
-#   measures time           never runs beside another test of this kind, since its answer depends on real time
+# Tests run in parallel. A comment line among the first 20 lines of a test changes that:
+#   measures time           never runs in parallel with another test of this kind, because it depends on real time
 #   only in make test-all   left out of make test
-# A test that has more to do in make test-all asks for the variable TEST_ALL, which is then 1.
+# In make test-all the variable TEST_ALL is 1, so that a test can do more.
 #
-# The programs of tests/host are compiled together, since nearly all of their code is kbench's: as namespaces of one C++
-# file (and those on the virtual GPU as another), without warnings and without optimisation. Each runs and is counted by itself. With --all, with --sanitize, by
-# its name, and where the file does not compile, each is compiled by itself, as C, with warnings as errors. So is always one
-# that says in its head why it is "a program of its own: ...", for instance since it replaces functions of the C library.
+# The programs of tests/host are compiled together, because nearly all of their code is kbench's: as namespaces of one
+# C++ file (those on the virtual GPU in another), without warnings and without optimisation. Each runs and is counted
+# separately. With --all, with --sanitize, if named, and if that file does not compile, each is compiled separately, as
+# C, with warnings as errors. A program with a comment "a program of its own: REASON" in its head is always compiled
+# separately, for example because it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1)}"
@@ -186,6 +187,12 @@ why_no_gpu() {
     fi
 }
 
+# cpu FILE: $seconds of CPU of this shell and its ended children. A subshell would have begun at zero.
+cpu() {
+    times > "$1"
+    seconds=$(tr ms '  ' < "$1" | awk '{ t += 60 * ($1 + $3) + $2 + $4 } END { printf "%.1f", t }')
+}
+
 # run_one FILE: runs a test, prints its lines at once, and leaves its counts in $logs/NAME.sum
 run_one() {
     name_of "$1"
@@ -230,11 +237,13 @@ run_one() {
     sed -n 's/^SKIP: //p' "$log" > "$logs/$flat.skips"
     echo "$p $f $s" > "$logs/$flat.sum"
     word=ok && [ "$f" -gt 0 ] && word=FAIL
+    cpu "$logs/$flat.cpu"
     {
         [ -z "$again" ] || echo "$again"
         sed -n 's/^FAIL: /FAIL  /p' "$log"
         [ -z "$tail" ] || { tail -n 15 "$log" | sed '/^FAIL: /d; s/^/      /' && echo "$tail"; }
-        printf '%-5s %-28s %s s   %s passed, %s failed, %s skipped\n' "$word" "$name" "$(($(date +%s) - start))" "$p" "$f" "$s"
+        printf '%-5s %-28s %s s, %s s of CPU   %s passed, %s failed, %s skipped\n' "$word" "$name" \
+            "$(($(date +%s) - start))" "$seconds" "$p" "$f" "$s"
     } > "$logs/$flat.said"
     cat "$logs/$flat.said" # at once: other tests end, too
 }
@@ -267,6 +276,7 @@ for w in $wanted; do
         echo "$t" >> "$list"
     done
 done
+began=$(date +%s)
 again="--one"
 [ -z "$sanitize" ] || again="--sanitize $again"
 [ -z "$no_skip" ] || again="--no-skip $again"
@@ -320,6 +330,8 @@ if [ -s "$logs/skips" ]; then
     echo "skipped:"
     sort "$logs/skips" | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)$/  \1 x  \2/'
 fi
+cpu "$logs/cpu"
 echo
+echo "$(($(date +%s) - began)) s, $seconds s of CPU"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

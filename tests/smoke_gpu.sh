@@ -5,8 +5,8 @@
 #
 #     28 passed, 0 failed, 0 skipped (NVIDIA H100 80GB HBM3, driver 580.159, commit abc1234, 2026-11-25)
 #
-# The parts do not depend on each other: if one fails, does not build or hangs, the others run all the same.
-# From outside: CC NVCC ARCHFLAGS BUILD PYTHON, and SMOKE_LIMIT, the seconds that one part may take.
+# The parts are independent: if one fails, does not build or hangs, the others still run.
+# Environment variables: CC NVCC ARCHFLAGS BUILD PYTHON, and SMOKE_LIMIT, the limit for each part in seconds.
 : "${CC:=cc}" "${NVCC=nvcc}" "${ARCHFLAGS:=-arch=native}" "${BUILD:=build}" "${PYTHON:=python3}" "${SMOKE_LIMIT:=90}"
 cd "$(dirname "$0")/.." || exit 2
 case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac

@@ -547,6 +547,16 @@ static void kbi_energy_close(kb_state* kb) {
   >>activity  the block's kernels, copies and calls, run by run, from CUPTI's records.
 ---------------------------------------------------------------------------------------------------------------*/
 
+// A text of what is being looked into, by a key of its own: where it lies.
+KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_mapped* slot = kbi_map_find(&in->names, key);
+    if (slot->key) return (int32_t)slot->at;
+    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
+    kbi_put(&in->texts, text, strlen(text) + 1);
+    return (int32_t)slot->at;
+}
+
 #if KBI_CUDA
 enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
 
@@ -562,6 +572,12 @@ static void kbi_activity_keep(const kbi_recorded* r) {
     else
         kbi_put(&in->events, (const char*)r, sizeof *r);
 }
+
+typedef struct kbi_activity_call { // CUpti_ActivityAPI
+    uint32_t kind, id;
+    uint64_t start, end;
+    uint32_t process, thread, correlation, result;
+} kbi_activity_call;
 
 // "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
 static int32_t kbi_call_name(int domain, uint32_t id) {
@@ -666,11 +682,7 @@ static bool kbi_activity_open(kb_state* kb) {
     kbi_cupti* c = &kbi_lab.cupti;
     char why[400];
     int error = 0, n = 0;
-    if (!kbi_cupti_load() || !c->time) {
-        kbi_insight_say(
-            "libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its folder");
-        return false;
-    }
+    if (!kbi_cupti_load() || !c->time) return kbi_insight_say("%s", kbi_cupti_shut(why)), false;
     for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
     if (error) return false;
@@ -918,7 +930,7 @@ static struct kbi_ranging { // one case's
     kbi_text availability, config, data;
 } kbi_ranging;
 
-#define KBI_PARAMS_WORD(p) ((uint64_t)(uintptr_t)(p))
+#define KBI_WORD_OF(p) ((uint64_t)(uintptr_t)(p))
 
 // false after it said why.
 static bool kbi_range(kbi_range_call call, uint64_t* words) {
@@ -945,76 +957,65 @@ static void kbi_range_room(kbi_text* t, uint64_t bytes) {
 
 // Whether this GPU can be profiled at all, as the library knows it.
 static bool kbi_range_supported(int device) {
-    static const char* const why[] = { "its architecture is not known to this libcupti.so; a newer one may know it",
-                                       "SLI hides its counters",
-                                       "this virtual GPU may not be profiled; the host's administrator can allow it",
-                                       "confidential computing is on, and hides its counters",
-                                       "this card (CMP) has no counters for sale",
-                                       "under WSL its counters cannot be read; take Linux itself" };
-    uint64_t p[7] = { 0, 0, (uint32_t)device, 0, 0, 0, 0 };
-    uint32_t is[8];
+    static const char* const why[] = { "its architecture is not known to this libcupti.so",
+                                       "SLI",
+                                       "it is a virtual GPU, which the host's administrator has to allow",
+                                       "confidential computing is on",
+                                       "it is a CMP",
+                                       "WSL" };
+    uint64_t p[7] = { 0, 0, (uint32_t)device };
+    uint32_t is[8]; // device, supported, architecture, ...; 3: yes
     if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
-    memcpy(is, &p[2], sizeof is); // device, supported, architecture, ...
+    memcpy(is, &p[2], sizeof is);
     if (is[1] == 3) return true;
-    for (int i = 0; i < KBI_COUNT(why); i++)
-        if (is[2 + i] != 3 && !kbi_ranging.failed) kbi_insight_say("%s", why[i]), kbi_ranging.failed = true;
-    if (!kbi_ranging.failed) kbi_insight_say("this GPU cannot be profiled (is it a part of one, MIG?)");
-    return false;
+    int i = 0;
+    while (i < KBI_COUNT(why) && is[2 + i] == 3) i++;
+    return kbi_insight_say("this GPU cannot be profiled: %s",
+                           i < KBI_COUNT(why) ? why[i] : "perhaps it is a part of one (MIG)"),
+           false;
 }
 
-static void kbi_range_offer(const char* metric, const char* name, const char* unit) {
-    kbi_ranging.metrics[kbi_ranging.n] = metric;
-    kbi_ranging.names[kbi_ranging.n] = name;
-    kbi_ranging.units[kbi_ranging.n++] = unit;
+// A metric that this chip lacks would take the others with it; named: one that the user asked for by name.
+static void kbi_range_offer(const char* metric, const char* name, const char* unit, bool named) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t p[8] = { kbi_range_calls[KBI_RANGE_METRIC].size, 0, r->host, KBI_WORD_OF(metric) };
+    bool has = r->calls[KBI_RANGE_METRIC] && r->calls[KBI_RANGE_METRIC](p) == 0;
+    if (!has && named) kbi_insight_say("this chip has no metric %s", metric);
+    if (!has || r->n == KBI_METRICS) return;
+    r->metrics[r->n] = metric;
+    r->names[r->n] = name;
+    r->units[r->n++] = unit;
 }
 
-// Those of the set that this chip has: one that it lacks would take the others with it.
 static bool kbi_range_choose(const char* set) {
     bool named = set && strstr(set, "__");
-    int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
+    int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2;
     kbi_ranging.n = 0;
     for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
         if (kbi_chip_metrics[i].set <= most)
-            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit);
+            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit, false);
     snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
-    for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
+    for (char* p = kbi_ranging.own; *p;) {
         char* name = p;
         p += strcspn(p, ",");
         if (*p) *p++ = 0;
-        if (*name) kbi_range_offer(name, name, "");
+        if (*name) kbi_range_offer(name, name, "", true);
     }
-    for (int i = 0; i < kbi_ranging.n; i++) {
-        uint64_t p[8] = { kbi_range_calls[KBI_RANGE_METRIC].size,
-                          0,
-                          kbi_ranging.host,
-                          KBI_PARAMS_WORD(kbi_ranging.metrics[i]),
-                          0,
-                          0,
-                          0,
-                          0 };
-        bool has = kbi_ranging.calls[KBI_RANGE_METRIC] && kbi_ranging.calls[KBI_RANGE_METRIC](p) == 0;
-        if (!has && named) kbi_insight_say("this chip has no metric %s", kbi_ranging.metrics[i]);
-        if (!has) continue;
-        kbi_ranging.metrics[n] = kbi_ranging.metrics[i];
-        kbi_ranging.names[n] = kbi_ranging.names[i];
-        kbi_ranging.units[n++] = kbi_ranging.units[i];
-    }
-    kbi_ranging.n = n;
-    return n > 0;
+    return kbi_ranging.n > 0;
 }
 
 // What to program the hardware with for the metrics of a set on a chip: needs no GPU.
 static bool kbi_range_configure(const char* chip, const char* set) {
     struct kbi_ranging* r = &kbi_ranging;
-    uint64_t host[6] = { 0, 0, 0, KBI_PARAMS_WORD(chip), KBI_PARAMS_WORD(r->availability.s), 0 };
+    uint64_t host[6] = { 0, 0, 0, KBI_WORD_OF(chip), KBI_WORD_OF(r->availability.s), 0 };
     if (!kbi_range(KBI_RANGE_HOST, host)) return false;
     r->host = host[5];
     if (!kbi_range_choose(set)) return false;
-    uint64_t add[5] = { 0, 0, r->host, KBI_PARAMS_WORD(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
+    uint64_t add[5] = { 0, 0, r->host, KBI_WORD_OF(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
     if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
     kbi_range_room(&r->config, size[3]);
-    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_PARAMS_WORD(r->config.s) };
-    uint64_t passes[5] = { 0, 0, size[3], KBI_PARAMS_WORD(r->config.s), 0 };
+    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD_OF(r->config.s) };
+    uint64_t passes[5] = { 0, 0, size[3], KBI_WORD_OF(r->config.s), 0 };
     if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
     r->passes = (int)passes[4];
     return true;
@@ -1046,37 +1047,28 @@ static bool kbi_range_begin(int device, const char* set_of) {
     if (current) current(&context);
     r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
-    uint64_t room[5] = { 0, 0, KBI_PARAMS_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_PARAMS_WORD(context), 0 };
+    uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     kbi_range_room(&r->availability, room[3]);
-    room[4] = KBI_PARAMS_WORD(r->availability.s);
+    room[4] = KBI_WORD_OF(r->availability.s);
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
     if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
     r->profiler = enable[3];
-    uint64_t size[8] = { 0, 0, r->profiler, KBI_PARAMS_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
+    uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD_OF(r->metrics), (uint64_t)r->n, 1, 1, 0 };
     if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
     kbi_range_room(&r->data, size[7]);
-    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_PARAMS_WORD(r->data.s) };
-    uint64_t set[12] = { 0,
-                         0,
-                         r->profiler,
-                         r->config.n,
-                         KBI_PARAMS_WORD(r->config.s),
-                         r->data.n,
-                         KBI_PARAMS_WORD(r->data.s),
-                         (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32,
-                         1,
-                         1 | 1u << 16,
-                         0,
-                         1 };
+    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD_OF(r->data.s) };
+    uint64_t set[12] = { 0, 0, r->profiler, r->config.n, KBI_WORD_OF(r->config.s), r->data.n };
+    set[6] = KBI_WORD_OF(r->data.s), set[7] = (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32;
+    set[8] = set[11] = 1, set[9] = 1 | 1u << 16;
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
 // One pass: everything between these two is counted. When it is over: whether another pass is needed.
 static void kbi_range_pass(void) {
     uint64_t start[3] = { 0, 0, kbi_ranging.profiler },
-             push[4] = { 0, 0, kbi_ranging.profiler, KBI_PARAMS_WORD("block") };
+             push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD_OF("block") };
     cudaStreamSynchronize(kbi_lab.gpu.stream);
     if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
 }
@@ -1092,26 +1084,16 @@ static bool kbi_range_passed(int passes) {
 static bool kbi_range_values(double values[KBI_METRICS]) {
     struct kbi_ranging* r = &kbi_ranging;
     uint64_t decode[4] = { 0, 0, r->profiler, 0 };
-    uint64_t value[9] = { 0,
-                          0,
-                          r->host,
-                          KBI_PARAMS_WORD(r->data.s),
-                          r->data.n,
-                          0,
-                          KBI_PARAMS_WORD(r->metrics),
-                          (uint64_t)r->n,
-                          KBI_PARAMS_WORD(values) };
+    uint64_t value[9] = { 0, 0, r->host, KBI_WORD_OF(r->data.s), r->data.n };
+    value[6] = KBI_WORD_OF(r->metrics), value[7] = (uint64_t)r->n, value[8] = KBI_WORD_OF(values);
     for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
     return !r->failed && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value);
 }
 
 static bool kbi_range_library(void) {
+    char why[400];
     kbi_ranging.failed = false;
-    if (!kbi_cupti_load()) {
-        kbi_insight_say("libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its "
-                        "folder");
-        return false;
-    }
+    if (!kbi_cupti_load()) return kbi_insight_say("%s", kbi_cupti_shut(why)), false;
     kbi_range_find(kbi_lab.cupti.library);
     return true;
 }
@@ -1381,23 +1363,15 @@ typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's
     int n;
 } kbi_look;
 
-typedef struct kbi_api_sum { // calls of one function of CUDA's, by the whole process
-    const char* name;
-    double calls, ns;
-} kbi_api_sum;
-
 typedef struct kbi_looks { // a case's stand together, all of its kernels first
     kbi_look* of;
     int n;
-    kbi_api_sum* api;
-    int n_api;
     kbi_arena text;
 } kbi_looks;
 
 static void kbi_looks_free(kbi_looks* l) {
     for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
     KBENCH_FREE(l->of);
-    KBENCH_FREE(l->api);
     kbi_arena_free(&l->text);
     memset(l, 0, sizeof *l);
 }
@@ -1494,29 +1468,15 @@ static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const cha
     return l->n++;
 }
 
-// --- numbers, whatever the tool's version and locale ---
-
-// What a number shows of the locale: the character that is its point, 0 where either reading is possible (1,234).
-static int kbi_point_of(const char* s) {
-    const char *dot = strchr(s, '.'), *comma = strchr(s, ',');
-    if (s[strspn(s, "0123456789.,+-eE")] || (!dot && !comma)) return 0;
-    if (dot && comma) return strrchr(s, '.') > strrchr(s, ',') ? '.' : ',';
-    const char *at = dot ? dot : comma, *last = strrchr(s, *at);
-    if (at != last) return dot ? ',' : '.'; // there are two of it
-    return strspn(at + 1, "0123456789") != 3 || *s == '0' || at - s > 3 ? *at : 0;
-}
-
-// false: no number, as n/a is none.
-static bool kbi_looks_number(const char* s, int point, double* out) {
+// As tools write numbers under LC_ALL=C: a comma groups thousands. False: no number, as n/a is none.
+static bool kbi_looks_number(const char* s, double* out) {
     char text[64], *end;
     size_t n = 0;
-    for (; *s && n + 1 < sizeof text; s++)
-        if (*s == point)
-            text[n++] = '.';
-        else if (strchr("0123456789+-eE", *s))
-            text[n++] = *s;
-        else if (!strchr("., '", *s) && (unsigned char)*s < 0x80) // what groups digits may be a narrow blank
-            return false;
+    for (bool point = false; *s && n + 1 < sizeof text; s++) {
+        point |= *s == '.';
+        if (*s == ',' ? point || strspn(s + 1, "0123456789") != 3 : !strchr("0123456789.+-eE", *s)) return false;
+        if (*s != ',') text[n++] = *s;
+    }
     text[n] = 0;
     *out = kbi_real_of(text, &end);
     return n && !*s && !*end && end != text && kbi_finite(*out);
@@ -1529,11 +1489,8 @@ typedef struct kbi_reading {
     char* at;
     char **cells, **head, **units; // of this record; of those that say what the columns are
     int n, size, n_head;
-    int points[2]; // numbers that showed a point, and a comma in its place
-    int inside;    // the case between whose marks it is; -1
-    double ended;  // ns: the last work between them; NaN: there was none yet
-    bool counts;   // only looks which locale it is
-    char *id, *kernel, *grid, *block;
+    int inside;     // the case between whose marks it is; -1
+    double ended;   // ns: the last work between them; NaN: there was none yet
     kbi_metric* of; // of the launch that is being read, in its own units
     int n_of, room;
     double ns;
@@ -1586,7 +1543,7 @@ static double kbi_headed(const kbi_reading* r, const char* name) {
     char unit[40], base[40];
     double x;
     int i = kbi_column_of(r, name);
-    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], '.', &x)) return NAN;
+    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], &x)) return NAN;
     const char* open = strchr(r->head[i], '(');
     snprintf(unit, sizeof unit, "%.*s", open ? (int)KBI_MIN(strcspn(open + 1, ")"), (size_t)30) : 0,
              open ? open + 1 : "");
@@ -1596,10 +1553,10 @@ static double kbi_headed(const kbi_reading* r, const char* name) {
 // --- launches ---
 
 // The grid of a mark says which case's block begins (2 n + 1) or is over (2 n + 2).
-static void kbi_mark_seen(kbi_reading* r) {
+static void kbi_mark_seen(kbi_reading* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
-    const char *p = r->grid, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
+    const char *p = grid_text, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
     for (end = end ? end : p + strcspn(p, ","); p < end && n + 1 < sizeof digits; p++)
         if (isdigit((unsigned char)*p)) digits[n++] = *p;
     digits[n] = 0;
@@ -1612,14 +1569,11 @@ static void kbi_mark_seen(kbi_reading* r) {
 }
 
 // A launch has been read: it marks a case, or is one of the case's.
-static void kbi_launch_over(kbi_reading* r) {
-    if (!r->kernel || r->counts) return;
-    if (strncmp(r->kernel, "kbi_null", 8) == 0) {
-        kbi_mark_seen(r);
-        r->kernel = NULL;
-    }
-    for (int k = 0; k < 2 && r->kernel && r->inside >= 0; k++) {
-        int at = k ? kbi_look_find(r->to, r->inside, r->kernel, r->grid, r->block)
+static void kbi_launch_over(kbi_reading* r, const char* kernel, const char* grid, const char* block) {
+    bool mark = strncmp(kernel, "kbi_null", 8) == 0;
+    if (mark) kbi_mark_seen(r, grid);
+    for (int k = 0; k < 2 && !mark && r->inside >= 0; k++) {
+        int at = k ? kbi_look_find(r->to, r->inside, kernel, grid, block)
                    : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
         kbi_look* l = &r->to->of[at];
         if (r->ns > 0) {
@@ -1631,11 +1585,6 @@ static void kbi_launch_over(kbi_reading* r) {
         for (int i = 0; i < r->n_of; i++)
             kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
     }
-    r->kernel = NULL;
-}
-
-static void kbi_launch_begins(kbi_reading* r, char* id, char* kernel, char* grid, char* block) {
-    r->id = id, r->kernel = kernel, r->grid = grid, r->block = block;
     r->n_of = 0;
     r->ns = 0;
 }
@@ -1643,9 +1592,7 @@ static void kbi_launch_begins(kbi_reading* r, char* id, char* kernel, char* grid
 // The texts are cells, or outlive them.
 static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
     char base[40];
-    for (int i = 0; i < r->n_of; i++)
-        if (kbi_is(r->of[i].name, name)) return; // a section repeats what another one has
-    if (kbi_is(name, "gpu__time_duration.sum") || kbi_is(name, "duration")) r->ns = x * kbi_unit_base(unit, base);
+    if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
     if (r->n_of == r->room) {
         r->room = 2 * r->room + 32;
         r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)r->room);
@@ -1654,27 +1601,16 @@ static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit
     r->of[r->n_of++] = m;
 }
 
-// --- ncu: a row a launch with its units in a row above (--page raw), or a row a metric (--page details) ---
+// --- ncu: a row a launch, with its units in a row above (--page raw) ---
 
 // What is no measurement is not kept: facts of the device, and parts of other metrics.
 static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }
 
-// A name as the key of a record: "L1/TEX Hit Rate" is l1_tex_hit_rate.
-static void kbi_ncu_value(kbi_reading* r, char* name, const char* unit, const char* value) {
-    double x;
-    for (char* p = name; *p; p++)
-        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : '_';
-    int point = kbi_point_of(value);
-    if (r->counts)
-        r->points[0] += point == '.', r->points[1] += point == ',';
-    else if (kbi_looks_number(value, r->points[1] > r->points[0] ? ',' : '.', &x))
-        kbi_launch_metric(r, name, unit, x);
-}
-
 static void kbi_ncu_record(kbi_reading* r) {
-    char* id = kbi_cell_of(r, "ID");
+    const char* id = kbi_cell_of(r, "ID");
+    double x;
     if (kbi_is(r->cells[0], "ID")) {
         r->head = kbi_cells_kept(r->head, r);
         r->n_head = r->n;
@@ -1683,18 +1619,10 @@ static void kbi_ncu_record(kbi_reading* r) {
     } else if (!*id && !r->units && r->n == r->n_head) {
         r->units = kbi_cells_kept(r->units, r);
     } else if (isdigit((unsigned char)*id) && r->n > kbi_column_of(r, "Grid Size")) {
-        if (!r->kernel || !kbi_is(r->id, id) || kbi_column_of(r, "Metric Name") < 0) {
-            kbi_launch_over(r);
-            kbi_launch_begins(r, id, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"),
-                              kbi_cell_of(r, "Block Size"));
-        }
-        if (kbi_column_of(r, "Metric Name") >= 0)
-            kbi_ncu_value(r, kbi_cell_of(r, "Metric Name"), kbi_cell_of(r, "Metric Unit"),
-                          kbi_cell_of(r, "Metric Value"));
-        else
-            for (int i = 0; i < r->n && i < r->n_head; i++)
-                if (kbi_ncu_metric(r->head[i]))
-                    kbi_ncu_value(r, r->head[i], r->units ? r->units[i] : "", r->cells[i]);
+        for (int i = 0; i < r->n && i < r->n_head; i++)
+            if (kbi_ncu_metric(r->head[i]) && kbi_looks_number(r->cells[i], &x))
+                kbi_launch_metric(r, r->head[i], r->units ? r->units[i] : "", x);
+        kbi_launch_over(r, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"), kbi_cell_of(r, "Block Size"));
     }
 }
 
@@ -1711,14 +1639,13 @@ static void kbi_nsys_record(kbi_reading* r) {
         snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
                  kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
     if (memory) of[0][0] = of[1][0] = 0;
-    kbi_launch_begins(r, name, name, of[0], of[1]);
     r->ns = ns;
     kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
     kbi_launch_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
     if (memory && kbi_finite(bytes)) kbi_launch_metric(r, "nsys.memory_bytes", "byte", bytes);
     if (kbi_finite(registers)) kbi_launch_metric(r, "launch__registers_per_thread", "register/thread", registers);
     int before = r->inside;
-    kbi_launch_over(r);
+    kbi_launch_over(r, name, of[0], of[1]);
     if (r->inside < 0 || r->inside != before) return;
     // from the first one's begin to the last one's end, gaps included: grows with each of them
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
@@ -1728,26 +1655,9 @@ static void kbi_nsys_record(kbi_reading* r) {
     r->ended = end;
 }
 
-// A row a function, added up over the reports that are read.
-static void kbi_api_record(kbi_reading* r) {
-    const char* name = kbi_cell_of(r, "Name");
-    kbi_looks* l = r->to;
-    kbi_api_sum x = { NULL, kbi_headed(r, "Num Calls"), kbi_headed(r, "Total Time") };
-    int i = 0;
-    if (!*name || !(x.calls > 0) || !(x.ns >= 0)) return;
-    while (i < l->n_api && !kbi_is(l->api[i].name, name)) i++;
-    if (i == l->n_api) {
-        if (i % 16 == 0) l->api = (kbi_api_sum*)kbi_grow(l->api, sizeof x * (size_t)(i + 16));
-        x.name = kbi_arena_text(&l->text, name);
-        l->api[l->n_api++] = x;
-        return;
-    }
-    l->api[i].calls += x.calls, l->api[i].ns += x.ns;
-}
-
 // Adds what the text of a file has. false: it is no such file.
 static bool kbi_looks_read(kbi_looks* to, const char* text) {
-    static const char* const heads[] = { "\"ID\"", "Start", "Time (%),", "Time(%)," }; // without a blank until 2021
+    static const char* const heads[] = { "\"ID\"", "Start" };
     kbi_reading r;
     const char* begin = NULL;
     int nsys = 0;
@@ -1760,26 +1670,18 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
     if (!begin) return false;
     memset(&r, 0, sizeof r);
     r.to = to;
-    for (int pass = nsys > 0; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
-        char* copy = kbi_keep_text(begin);
-        r.at = copy;
-        r.counts = pass == 0;
-        r.inside = -1;
-        for (bool head = true; kbi_record_next(&r); head = false) {
-            if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
-            if (!head && nsys == 1) kbi_nsys_record(&r);
-            if (!head && nsys > 1) kbi_api_record(&r);
-            if (!head && !nsys) kbi_ncu_record(&r);
-            // what tools and programs print in between is no record
-            for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
-                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
-        }
-        kbi_launch_over(&r);
-        KBENCH_FREE(r.units);
-        r.units = NULL;
-        r.kernel = NULL;
-        KBENCH_FREE(copy);
+    r.inside = -1;
+    char* copy = r.at = kbi_keep_text(begin);
+    for (bool head = true; kbi_record_next(&r); head = false) {
+        if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
+        if (!head && nsys) kbi_nsys_record(&r);
+        if (!head && !nsys) kbi_ncu_record(&r);
+        // what tools and programs print in between is no record
+        for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
+            r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
     }
+    KBENCH_FREE(copy);
+    KBENCH_FREE(r.units);
     KBENCH_FREE(r.head);
     KBENCH_FREE(r.cells);
     KBENCH_FREE(r.of);
@@ -2076,17 +1978,19 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
   >>machine_code the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Where a program of the toolkit's lies; "": nowhere.
-static void kbi_toolkit_program(const char* name, char path[512]) {
-    const char *home = getenv("CUDA_HOME"), *folders = getenv("PATH");
+// Where a program lies, in PATH, else in the toolkit.
+static bool kbi_tool_find(const char* name, char out[512]) {
+    const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
+    struct stat about;
     kbi_text all = KBI_BLANK;
-    kbi_putf(&all, "%s:%s%s/usr/local/cuda/bin", folders ? folders : "", home ? home : "", home ? "/bin:" : "");
-    for (const char* p = all.s; *p; p += strcspn(p, ":"), p += *p == ':') {
-        snprintf(path, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
-        if (access(path, X_OK) == 0) break;
-        *path = 0;
+    bool found = false;
+    kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
+    for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(out, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
+        found = *p != ':' && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
     }
     kbi_text_free(&all);
+    return found;
 }
 
 // The command that prints it, and false where a name is none that a shell can be given.
@@ -2103,17 +2007,17 @@ static bool kbi_code_command(kbi_text* command, const char* tool, const char* sy
 static void kbi_code_show(const kb_result* r) {
     FILE* out = kbi_desk.run.table.how.out;
     kbi_profile p;
-    char tool[512] = "", line[512];
+    char tool[512], line[512];
     kbi_text command = KBI_BLANK;
     const kbi_event* hot = NULL;
     int lines = 0;
     kbi_table_flush(&kbi_desk.run.table);
-    if (!r->inside || !r->inside->events) return;
-    kbi_profile_of(&p, r->inside);
+    memset(&p, 0, sizeof p);
+    if (r->inside && r->inside->events) kbi_profile_of(&p, r->inside);
     for (int i = 0; i < p.n_device && !hot; i++)
         if (p.device[i].of->kind == KBI_EVENT_KERNEL) hot = p.device[i].of;
-    kbi_toolkit_program("cuobjdump", tool);
-    bool good = hot && *tool && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
+    bool here = kbi_tool_find("cuobjdump", tool);
+    bool good = hot && here && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
     FILE* f = good ? popen(command.s, "r") : NULL;
     for (bool on = false; f && kbi_get_line(line, (int)sizeof line, f);) {
         line[strcspn(line, "\r\n")] = 0;
@@ -2123,7 +2027,7 @@ static void kbi_code_show(const kb_result* r) {
     }
     if (f) pclose(f);
     fflush(out);
-    if (hot && !*tool)
+    if (hot && !here)
         kbi_warn("--sass: cuobjdump is not found: it comes with the CUDA Toolkit, and PATH can name its folder");
     else if (hot && !lines)
         kbi_warn("--sass: %s is not in this program's own code: a library's, or compiled while it ran",
@@ -2217,21 +2121,6 @@ typedef struct kbi_vendor { // a tool at work
     kbi_looks* looks;
 } kbi_vendor;
 
-// In PATH, else in the toolkit.
-static bool kbi_tool_find(const char* name, char out[512]) {
-    const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
-    struct stat about;
-    kbi_text all = KBI_BLANK;
-    bool found = false;
-    kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
-    for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
-        snprintf(out, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
-        found = *p != ':' && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
-    }
-    kbi_text_free(&all);
-    return found;
-}
-
 enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
@@ -2281,13 +2170,9 @@ static void kbi_vendor_self(kbi_vendor* v) {
     kbi_vendor_word(v, path ? path : own[0]);
     free(path);
     for (int i = 1; own[i]; i++) {
-        bool starts = false;
-        for (int k = 0; k < KBI_COUNT(kbi_vendors); k++) {
-            size_t length = strlen(kbi_vendors[k].name) + 2;
-            starts |= strncmp(own[i], "--", 2) == 0 && strncmp(own[i] + 2, kbi_vendors[k].name, length - 2) == 0 &&
-                      (!own[i][length] || own[i][length] == '=');
-        }
-        if (!starts) kbi_vendor_word(v, own[i]);
+        size_t n = strcspn(own[i], "=");
+        if ((n != 5 || strncmp(own[i], "--ncu", n) != 0) && (n != 6 || strncmp(own[i], "--nsys", n) != 0))
+            kbi_vendor_word(v, own[i]);
     }
 }
 
@@ -2319,14 +2204,11 @@ static void kbi_nsys_words(kbi_vendor* v) {
 }
 
 // The sums come from single launches: those that nsys makes know of no cases.
-static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
-    struct stat about;
+static void kbi_nsys_stats(kbi_vendor* v) {
     char file[300];
     snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
-    if (stat(file, &about) != 0) snprintf(file, sizeof file, "%.280s.qdrep", v->report); // until 2021
     kbi_vendor_begin(v);
-    kbi_vendor_words(v, "stats --format csv --force-export=true --report");
-    kbi_vendor_word(v, report);
+    kbi_vendor_words(v, "stats --format csv --force-export=true --report cuda_gpu_trace");
     kbi_vendor_word(v, file);
 }
 
@@ -2440,26 +2322,14 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 
 // --- a look ---
 
-// What a tool wrote, or makes of its report under one of these names, the second until 2022.
-static void kbi_vendor_report(kbi_vendor* v, const char* const names[2], bool say) {
-    bool read = false;
-    for (int i = 0; i < 2 && !read && !kbi_desk.interrupted; i++) {
-        kbi_text csv = KBI_BLANK;
-        if (names) kbi_nsys_stats(v, names[i]);
-        if (names) kbi_vendor_run(v, v->csv, false);
-        if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
-        if (read && names && say) kbi_vendor_say(v, false);
-        kbi_text_free(&csv);
-        if (!names) return;
-    }
-}
-
+// What the tool wrote, or makes of its report.
 static void kbi_vendor_read(kbi_vendor* v, bool say) {
-    static const char* const launches[] = { "cuda_gpu_trace", "gputrace" };
-    static const char* const calls[] = { "cuda_api_sum", "cudaapisum" };
+    kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
-    kbi_vendor_report(v, nsys ? launches : NULL, say);
-    if (nsys && v->looks->n) kbi_vendor_report(v, calls, say);
+    if (nsys) kbi_nsys_stats(v);
+    if (nsys) kbi_vendor_run(v, v->csv, false);
+    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys && say) kbi_vendor_say(v, false);
+    kbi_text_free(&csv);
 }
 
 // Once, and once more behind each case that ended the program. false: the tool saw nothing.
@@ -2505,7 +2375,7 @@ static bool kbi_vendor_files(kbi_vendor* v) {
 }
 
 static void kbi_vendor_remove(const kbi_vendor* v) {
-    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.qdrep", "report.sqlite" };
+    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.sqlite" };
     char path[240];
     for (int i = 0; i < KBI_COUNT(left); i++) {
         snprintf(path, sizeof path, "%.200s/%s", v->folder, left[i]);
@@ -2573,31 +2443,6 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
     kbi_puts(&t->text, "\n");
 }
 
-static int kbi_api_order(const void* a, const void* b) {
-    const kbi_api_sum *x = (const kbi_api_sum*)a, *y = (const kbi_api_sum*)b;
-    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : strcmp(x->name, y->name);
-}
-
-// Calls have no marks around them: those of set-up and checks are among them.
-static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
-    enum { KBI_API_ROWS = 12 };
-    double all = 0;
-    char out[40];
-    if (!looks->n_api) return;
-    qsort(looks->api, (size_t)looks->n_api, sizeof(kbi_api_sum), kbi_api_order);
-    for (int i = 0; i < looks->n_api; i++) all += looks->api[i].ns;
-    kbi_puts(&t->text, "calls of the whole process, set-up and checks as well\n");
-    for (int i = 0; i < looks->n_api && i < KBI_API_ROWS; i++) {
-        const kbi_api_sum* x = &looks->api[i];
-        kbi_table_pad(t, 7, kbi_show_count(x->calls, out));
-        kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
-        kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
-        kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
-        kbi_look_name(t, " each  ", x->name), kbi_puts(&t->text, "\n");
-    }
-    if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
-}
-
 static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
     unsigned wanted = 0; // a bit for each of kbi_look_columns
     int cases = 0;
@@ -2616,7 +2461,6 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
         kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
         for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
-    kbi_api_show(t, looks);
 }
 
 static void kbi_vendor_after(int vendor) {
@@ -2745,13 +2589,17 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_
   >>registered  the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
+static struct { // NULL as the option of an output: it is always on
+    kb_option_set options;
+    kb_instrument energy, activity, counters, host, ncu, nsys;
+    kb_output profile, sass, look, trace;
+} kbi_inspect_parts;
+
 #if KBI_CUDA
-static bool kbi_activity_wanted(const char* value) {
+static bool kbi_activity_wanted(const char* value) { // it has no option of its own
     (void)value;
-    for (kb_instrument* i = kbi_process.instruments; i; i = i->next) // no option of its own
-        if (i->ready == kbi_activity_wanted)
-            i->on = kbi_sought.on[KBI_INSPECT_profile] || kbi_sought.on[KBI_INSPECT_trace] ||
-                    kbi_sought.on[KBI_INSPECT_sass];
+    kbi_inspect_parts.activity.on =
+        kbi_sought.on[KBI_INSPECT_profile] || kbi_sought.on[KBI_INSPECT_trace] || kbi_sought.on[KBI_INSPECT_sass];
     return true;
 }
 
@@ -2761,60 +2609,46 @@ static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machi
 }
 #endif
 
-static kb_instrument* kbi_inspect_instrument_of(const char* option) {
-    enum { KBI_INSPECT_INSTRUMENTS = 8 };
-    static kb_instrument all[KBI_INSPECT_INSTRUMENTS];
-    static int n;
-    all[n].option = option;
-    kb_add_instrument(&all[n]);
-    return &all[n++];
-}
-
-static kb_output* kbi_inspect_output(const char* option) { // NULL: always on
-    enum { KBI_INSPECT_OUTPUTS = 4 };
-    static kb_output all[KBI_INSPECT_OUTPUTS];
-    static int n;
-    all[n].option = option;
-    kb_add_output(&all[n]);
-    return &all[n++];
-}
-
 KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
-    static kb_option_set set;
+    kb_option_set* set = &kbi_inspect_parts.options;
     kb_instrument* i;
-    set.options = kbi_inspect_rows, set.count = KBI_INSPECT_COUNT;
-    set.values = &kbi_sought, set.given = kbi_sought.on;
-    set.start = kbi_inspect_start, set.agree = kbi_inspect_agree;
-    kb_add_options(&set);
+    kb_output* o;
+    set->options = kbi_inspect_rows, set->count = KBI_INSPECT_COUNT;
+    set->values = &kbi_sought, set->given = kbi_sought.on;
+    set->start = kbi_inspect_start, set->agree = kbi_inspect_agree;
+    kb_add_options(set);
     kbi_show_range = kbi_nvtx_show;
 #if KBI_CUDA
-    i = kbi_inspect_instrument_of("energy");
+    i = &kbi_inspect_parts.energy, i->option = "energy", i->seconds = 3;
     i->open = kbi_energy_open, i->begin = kbi_energy_begin, i->end = kbi_energy_end, i->close = kbi_energy_close;
-    i->judge = kbi_judge_energy_alone, i->seconds = 3;
-    i = kbi_inspect_instrument_of(NULL);
-    i->ready = kbi_activity_wanted;
-    i->open = kbi_activity_open, i->begin = kbi_activity_begin, i->end = kbi_activity_end,
+    i->judge = kbi_judge_energy_alone;
+    kb_add_instrument(i);
+    i = &kbi_inspect_parts.activity, i->ready = kbi_activity_wanted;
+    i->open = kbi_activity_open, i->begin = kbi_activity_begin, i->end = kbi_activity_end;
     i->close = kbi_activity_close;
-    i = kbi_inspect_instrument_of("counters");
-    i->open = kbi_counters_open, i->begin = kbi_counters_begin, i->end = kbi_counters_end,
+    kb_add_instrument(i);
+    i = &kbi_inspect_parts.counters, i->option = "counters", i->machine = kbi_measure_counted_cold;
+    i->open = kbi_counters_open, i->begin = kbi_counters_begin, i->end = kbi_counters_end;
     i->close = kbi_counters_close;
-    i->machine = kbi_measure_counted_cold;
+    kb_add_instrument(i);
 #endif
-    i = kbi_inspect_instrument_of("counters");
-    i->host = true, i->judge = kbi_judge_inside;
+    i = &kbi_inspect_parts.host, i->option = "counters", i->host = true, i->judge = kbi_judge_inside;
 #if KBI_PERF_HERE
     i->open = kbi_perf_open, i->begin = kbi_perf_begin, i->end = kbi_perf_end, i->close = kbi_perf_close;
 #endif
-    i = kbi_inspect_instrument_of("ncu");
-    i->ready = kbi_ncu_ready, i->before = kbi_ncu_before, i->amend = kbi_ncu_amend, i->after = kbi_ncu_after;
-    i = kbi_inspect_instrument_of("nsys");
-    i->ready = kbi_nsys_ready, i->before = kbi_nsys_before, i->amend = kbi_nsys_amend, i->after = kbi_nsys_after;
-    kbi_inspect_output("profile")->below = kbi_profile_show;
-    kbi_inspect_output("sass")->each = kbi_code_show;
-    kbi_inspect_output(NULL)->instead = kbi_look_instead;
-    kb_output* trace = kbi_inspect_output("trace");
-    trace->fill = kbi_trace, trace->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ",
-    trace->lines = 1;
+    kb_add_instrument(i);
+    i = &kbi_inspect_parts.ncu, i->option = "ncu", i->ready = kbi_ncu_ready;
+    i->before = kbi_ncu_before, i->amend = kbi_ncu_amend, i->after = kbi_ncu_after;
+    kb_add_instrument(i);
+    i = &kbi_inspect_parts.nsys, i->option = "nsys", i->ready = kbi_nsys_ready;
+    i->before = kbi_nsys_before, i->amend = kbi_nsys_amend, i->after = kbi_nsys_after;
+    kb_add_instrument(i);
+    o = &kbi_inspect_parts.profile, o->option = "profile", o->below = kbi_profile_show, kb_add_output(o);
+    o = &kbi_inspect_parts.sass, o->option = "sass", o->each = kbi_code_show, kb_add_output(o);
+    o = &kbi_inspect_parts.look, o->instead = kbi_look_instead, kb_add_output(o);
+    o = &kbi_inspect_parts.trace, o->option = "trace", o->fill = kbi_trace, o->lines = 1;
+    o->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ";
+    kb_add_output(o);
 }
 
 KBI_CODE_END

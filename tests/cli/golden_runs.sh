@@ -9,7 +9,7 @@
 program script tests/cli/table.c
 own='wall_ms|date|command|run_id|preemptions|cpu_waited|cpu_stolen|host|cpu|cpus|cpu_clock_mhz|cpu_governor|cpu_boost'
 own="$own|kernel_version|environment|binary|git_commit|build|samples_ms|kbench_version|schema"
-# records FILE: a field a line, four digits of each number
+# records FILE: prints a field per line, with four digits of each number
 records() {
     sed -E "s/\"($own)\": (\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|[^\",{}]*), //g; s/\"[a-z_0-9]*\": null(, )?//g" "$1" |
         awk '{
@@ -42,7 +42,7 @@ if [ -z "$include" ]; then
     finish
 fi
 virtual_gpu cuda
-virtual_gpu inside
+virtual_gpu profiling
 gpu="$tmp/cuda --iters 30 --warmup 3"
 recorded gpu 1 $gpu --op several,nothing,copies,greedy,allocates,sets,by_default,isolated,unjoined,invalidates,errs,hosts,resets,skips,strays_not,shrinks,wears_off,every_second,submits_less,product,stored,computes,leaks,caches
 recorded gpu_rivals 0 $gpu --op rivals,shrinking_rival,turns
@@ -53,13 +53,13 @@ recorded gpu_both 0 env VIRTUAL_CUPTI=1 $gpu --op several,known,rivals --timer b
 recorded gpu_procs 0 $gpu --op several,rivals --procs 3
 recorded gpu_launches 0 $gpu --op shaped,rivals --launches 4
 recorded gpu_throttled 0 env VIRTUAL_THROTTLE=0x48 $gpu --op several
-recorded gpu_energy 0 $tmp/inside --iters 30 --warmup 3 --op one,declares --energy
+recorded gpu_energy 0 $tmp/profiling --iters 30 --warmup 3 --op one,declares --energy
 recorded gpu_counters 0 env VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000,lts__t_bytes.sum:2000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91 \
-    $tmp/inside --iters 30 --warmup 3 --op one,declares,mixed --counters
+    $tmp/profiling --iters 30 --warmup 3 --op one,declares,mixed --counters
 
 # what --profile and --trace find in blocks: kernels, copies and calls of the virtual GPU; but not when it was
 for attempt in 1 2 3; do
-    run env VIRTUAL_CUPTI=1 $tmp/inside --iters 20 --warmup 3 --op one,mixed,rivals,many --no-progress --profile -v --trace $tmp/trace
+    run env VIRTUAL_CUPTI=1 $tmp/profiling --iters 20 --warmup 3 --op one,mixed,rivals,many --no-progress --profile -v --trace $tmp/trace
     grep '^    ' "$out" > "$tmp/profile.txt"
     sed -E 's/"ts":[0-9.]*,//' "$tmp/trace" > "$tmp/trace.txt"
     if [ "$rc" -eq 1 ] && cmp -s "$tmp/profile.txt" "$golden/runs/profile.txt"; then break; fi
@@ -68,9 +68,9 @@ check_rc "a profile" 1 # one of the rivals is wrong
 same runs/profile.txt "$tmp/profile.txt"
 same runs/trace.txt "$tmp/trace.txt"
 
-# how often a run asks the device and its libraries for what
+# numbers of calls to the device and its libraries
 : > "$tmp/none"
-# asks NAME COMMAND...: in one process
+# asks NAME COMMAND...: counts the calls of one process
 asks() {
     name=calls_$1 && shift
     for attempt in 1 2 3 4; do
@@ -90,6 +90,6 @@ asks cupti "$tmp/cuda" --op $works --timer cupti
 asks launches "$tmp/cuda" --op shaped,rivals --launches 4
 asks unverified "$tmp/cuda" --op $works --no-verify --no-audit
 asks fresh "$tmp/cuda" --op $works --fresh
-asks profile "$tmp/inside" --op one,mixed,rivals,many --profile
-asks counters env VIRTUAL_METRICS=dram__bytes.sum:500000000 "$tmp/inside" --op one,mixed --counters
+asks profile "$tmp/profiling" --op one,mixed,rivals,many --profile
+asks counters env VIRTUAL_METRICS=dram__bytes.sum:500000000 "$tmp/profiling" --op one,mixed --counters
 finish

@@ -17,7 +17,7 @@ mkdir -p "$TMPDIR" "$folder/bin"
 prog=$folder/prog
 script="--device script --iters 6 --no-progress"
 
-# What both do: write down how they were started, and fail as FAKE_ILL says. start: what a tool of theirs is started on.
+# Both stand-ins note how they were started, and fail as FAKE_ILL says. start: runs the program under a tool.
 cat > "$folder/bin/fake.sh" << 'END'
 printf '%s' "${0##*/} " >> "$FAKE"
 printf '[%s] ' "$@" >> "$FAKE"
@@ -88,9 +88,6 @@ what=$1
 shift
 if [ "$what" = stats ]; then
     for file; do :; done # the last word
-    case "$*" in *cuda_api_sum*) [ "${FAKE_ILL-}" = old ] && echo "ERROR: Report 'cuda_api_sum' could not be found." && exit 1 ;; esac
-    case "$*" in *cuda_api_sum*|*cudaapisum*) cat "$FAKE.api" && exit 0 ;; esac
-    case "$*" in *cuda_gpu_trace*) [ "${FAKE_ILL-}" = old ] && echo "ERROR: Report 'cuda_gpu_trace' could not be found." && exit 1 ;; esac
     echo "Generating SQLite file ${file%.*}.sqlite from $file"
     echo "Processing [$file] with [/opt/nsys/reports/cuda_gpu_trace.py]..."
     echo
@@ -108,11 +105,10 @@ while :; do
 done
 [ "${FAKE_ILL-}" = silent ] && echo "Error: no space left on device" && echo "Error: no report" && exit 1
 start "$@"
-cp "$FAKE.launches" "$report.$([ "${FAKE_ILL-}" = old ] && echo qdrep || echo nsys-rep)"
+cp "$FAKE.launches" "$report.nsys-rep"
 exit $code
 END
 chmod +x "$folder/bin/ncu" "$folder/bin/nsys"
-cp tests/fixtures/nsys_api.csv "$FAKE.api"
 # launches of the cases 0 and 1 of the script's programs
 {
     printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t2000\nscale\t64\t3000\t4000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n'
@@ -122,7 +118,7 @@ FAKE_LAUNCHES=$folder/launches
 export FAKE_LAUNCHES
 system=$PATH
 PATH=$folder/bin:$PATH
-# try ILL OPTIONS...: a run with a tool that has this ill
+# try ILL OPTIONS...: a run with a tool that fails in this way
 try() {
     ill=$1
     shift
@@ -131,7 +127,7 @@ try() {
 }
 of() { awk -F'\t' -v name="$1" -v key="$2" '$2 == "name" && index($3, name) { at = $1 } $1 == at && $2 == key { print $3; exit }' "$tmp/flat.txt"; }
 
-# --- how it is started, what comes of it
+# --- how the tool is started, and the results
 before=$(umask)
 umask 022
 try "" --ncu --op op --impl one,two --json "$tmp/ncu.json" --csv "$tmp/ncu.csv" --md "$tmp/ncu.md"
@@ -158,12 +154,12 @@ if grep -q '"counter_units": {"dram__bytes.sum": "byte", "gpu__time_duration.sum
 if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; else fail "CSV: $(head -n 1 "$tmp/ncu.csv")"; fi
 if grep -q dram "$tmp/ncu.md"; then fail "a page of Markdown has room for no metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
-# the command printed, by hand, where its folder is no more
+# the printed command, run by hand after its folder is gone
 by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_LOOK=[^ ]*|KBENCH_LOOK=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
 by_hand
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
-# and with words that a shell would read otherwise
+# words that a shell would interpret
 try "" --ncu --filter "" --exclude "it's \"\$HOME\" a  b\$"
 check_rc "words with quotes" 0
 by_hand
@@ -183,40 +179,26 @@ check_err "the command" "$folder/bin/nsys profile --trace=cuda,nvtx .*--output [
 check_out "heading" '^nsys, one run of each timed block: 2 of 2 cases$'
 check_out "kernel" '^ +2 +6\.000 us +100% +24\.00  scale'
 check_err "the report's commands" "--nsys: LC_ALL=C $folder/bin/nsys stats --format csv --force-export=true --report cuda_gpu_trace [^ ]*/report.nsys-rep$"
-check_err "the calls' command" "--nsys: LC_ALL=C $folder/bin/nsys stats .*--report cuda_api_sum [^ ]*/report.nsys-rep$"
-check_out "calls" '^ +2000 +8\.000 ms +20\.0% +4\.000 us each  cudaLaunchKernel$'
-check_same "calls: what takes most first" "$(sed -n '/^calls of the whole/{n;s/.* //p;}' "$out")" cudaMalloc
 check_same "nsys leaves nothing" "$(ls "$TMPDIR")" ""
-# several kernels in a block, and more calls than there is room for
+# several kernels in a block
 printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t1000\nother\t8\t2000\t3000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n' > "$folder/two"
 FAKE_LAUNCHES=$folder/two try "" --ncu --op op --impl one
 check_out "two kernels: what takes most" '^ +1 +3\.000 us +75\.0% +3\.000 +62\.50  other  \(8, 1, 1\)'
 check_out "two kernels: what takes less" '^ +1 +1\.000 us +25\.0% +1\.000 +62\.50  scale  \(64, 1, 1\)'
-{
-    sed -n '/^Time/p' "$FAKE.api"
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo "5.0,$((1000 * i)),1,100.0,100.0,100,100,0.0,cudaCall$i"; done
-} > "$folder/calls"
-cp "$folder/calls" "$FAKE.api"
-try "" --nsys --op op --impl one
-check_same "14 calls: those that take most" "$(sed -n 's/.* each  cudaCall//p' "$out" | tr '\n' ' ')" "14 13 12 11 10 9 8 7 6 5 4 3 "
-check_out "14 calls" '^ +and 2 others$'
-cp tests/fixtures/nsys_api.csv "$FAKE.api"
 try half --ncu
 check_rc "half" 2
 check_out "half: what was not seen to its end" '^op/impl=two: not seen$'
-try old --nsys="$tmp/kept.nsys-rep"
-check_rc "an older nsys" 0
-check_out "an older nsys" '^nsys, one run of each timed block: 2 of 3 cases$'
-check_err "an older nsys: the calls" '--report cudaapisum '
-check_out "an older nsys: the calls" ' cudaLaunchKernel$'
-check "an older nsys: its report is kept" test -s "$tmp/kept.qdrep"
+try "" --nsys="$tmp/kept.nsys-rep"
+check_rc "--nsys=FILE" 0
+check_out "--nsys=FILE" '^nsys, one run of each timed block: 2 of 3 cases$'
+check "--nsys=FILE: its report is kept" test -s "$tmp/kept.nsys-rep"
 try "" --ncu --nsys --quiet
 check_rc "both" 0
 check_out "both: ncu" '^ncu,'
 check_out "both: nsys" '^nsys,'
 check_same "both, --quiet: stderr" "$(wc -c < "$err" | tr -d ' ')" 0
 
-# --- a case that ends the program, or never ends: those behind it are looked at
+# --- a case that ends the program, or never ends: later cases are still profiled
 CRASH=1 && export CRASH
 try "" --ncu
 check_rc "a crash under ncu" 0
@@ -240,7 +222,7 @@ wait $!
 check_same "interrupted: exit code" $? 130
 check_same "interrupted: files that are left" "$(ls "$TMPDIR")" ""
 
-# --- what fails: one line, its cure, the cases' own results, exit code 2
+# --- failures: one line with the fix, the cases' own results, exit code 2
 ill() { # ILL OPTION ERE
     try "$1" "$2" --json "$tmp/ill.json" --op op --impl one
     check_rc "$1" 2

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A program with scripted times, so that regression_gate.sh and race.sh know what changed between runs:
-//     SLOWER          percent that every tenth case takes longer; as a macro it is another program that does
-//     NOISE           percent, standard deviation of a process about the true time
-//     MEMORY          bytes that a case has beside its own
+//     SLOWER          every tenth case takes this many percent longer; as a macro for a slower program
+//     NOISE           standard deviation of a process's times around the true time, in percent
+//     MEMORY          additional bytes that a case allocates
 //     FAILS           the last case fails
-//     GONE            the first one is not there
+//     GONE            the first case is missing
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
 
     python3 tests/cli/terminal.py COLUMNS VARIABLE=VALUE... -- PROGRAM...
 
-prints the screen. Exit code 2, with the reason on stderr: the program sent something that is no text, no colour and no
-rewriting of its line, or a line that the window has no room for, or it left its progress line behind, or showed a time
-left above the one before. On stderr: what its progress line said, a line each time."""
+The exit code is 2, with the reason on stderr, if the program sent anything but text, colours and updates of its line,
+sent a line that is wider than the window, left its progress line behind, or increased the remaining time. The texts of
+the progress line go to stderr, one per line."""
 import fcntl, os, pty, re, struct, sys, termios, unicodedata
 
 SECONDS = {"s": 1, "min": 60, "h": 3600}

@@ -2,11 +2,11 @@
 // Text of others' making, planted wherever a text can come from, and a reader that finds where an output passes it on.
 // untrusted_text.sh drives it:
 //
-//   planted plants                     how many such texts there are
-//   planted write N FILE [before]      records with text N in every key that holds a text; other machines with "before"
-//   planted shown N                    what was seen inside a case, and by a profiler, with text N
-//   planted check KIND FILE            0: a reader of this kind of file obeys nothing in it
-//   PLANT=N planted ...                the benchmarks below, whose names, axes and messages are text N
+//   planted plants                     prints the number of texts
+//   planted write N FILE [before]      writes records with text N in every text key; "before": of other machines
+//   planted shown N                    prints results of profiling and of a profiler with text N
+//   planted check KIND FILE            exit code 0 if a reader of this kind of file interprets nothing in it
+//   PLANT=N planted ...                runs the benchmarks below, whose names, axes and messages are text N
 #include "../guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Everything of the API half once, in a file that leaves the implementation to another. Compiled as C and as
-// C++.
+// Uses every function of the API once, in a file without the implementation. Compiled as C and as C++.
 #include "kbench.h"
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What kbench declares of CUPTI by itself, since its headers are often not there, against these headers.
+// Compares kbench's own declarations of CUPTI, which replace its headers, with these headers.
 #include "kit.h"
 #include <cuda.h>
 #include <cupti.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# CUPTI's structures, as kbench knows them, against its headers where these are.
+# The CUPTI structures that kbench declares match CUPTI's headers, if these are installed.
 . tests/lib.sh
 
 include=$(cuda_headers)
@@ -25,7 +25,7 @@ build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem
 check "their sizes" "$tmp/cupti"
 
 everything || finish
-# every metric of the sets, for chips that are not here: the library knows them
+# the library knows every metric of the sets, also for other chips
 library=
 for folder in "$include/../lib64" "$include/../lib" "$include/../extras/CUPTI/lib64"; do
     for file in "$folder"/libcupti.so.1[2-9]; do [ -z "$library" ] && [ -f "$file" ] && library=$file; done

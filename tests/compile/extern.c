@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A file for the C compiler that times a kernel of a .cu file: built with -DKBENCH_CUDA, linked with the CUDA
-// runtime.
+// A C file that times a kernel of a .cu file: compiled with -DKBENCH_CUDA and linked with the CUDA runtime.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

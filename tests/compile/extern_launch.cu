@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// the GPU half of extern.c
+// The CUDA part of extern.c.
 #include <cuda_runtime.h>
 template <class T> __global__ void halve(T* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A CUDA program with host work in it: on a machine without a GPU the host part is measured, the rest is skipped.
+// A CUDA program with a host benchmark: without a GPU, the host part is measured and the rest is skipped.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The implementation and a main. With -DLATE the user's own headers come first, when it is too late for the
-// header to ask for POSIX; with -DWITHOUT_ADDONS there is only kbench.h; with -DOWN_MALLOC the harness must use these
-// three functions for all its memory.
+// The implementation and a main function. -DLATE: the user's headers come first, too late for kbench.h to request
+// POSIX. -DWITHOUT_ADDONS: only kbench.h. -DOWN_MALLOC: kbench must use these three functions for all its memory.
 #ifdef LATE
 #include <signal.h>
 #include <stdio.h>

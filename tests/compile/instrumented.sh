@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Sanitizers, coverage and profilers make code slower: the record's build names them, whether the benchmark's file, the
-# implementation's file or a library has them; DEBUG_BUILD says so, and no gate compares such times with plain ones.
+# Sanitizers, coverage and profiling slow code down: the record's build names them, whether they apply to the benchmark's
+# file or to the implementation's. The flag DEBUG_BUILD reports them, and the gate does not compare such times with
+# others.
 . tests/lib.sh
 
 root=$PWD
@@ -17,21 +18,7 @@ KBENCH(work) {
     }
     kb_check_that(kb, true, 0, 0, "x");
 }
-#ifndef PLUGIN
 KBENCH_MAIN()
-#endif
-#ifdef HOOKS
-__attribute__((no_instrument_function)) void __cyg_profile_func_enter(void* f, void* from);
-__attribute__((no_instrument_function)) void __cyg_profile_func_exit(void* f, void* from);
-void __cyg_profile_func_enter(void* f, void* from) { (void)f, (void)from; }
-void __cyg_profile_func_exit(void* f, void* from) { (void)f, (void)from; }
-#endif
-EOF
-cat > "$tmp/host.c" << 'EOF'
-#include "kbench.h"
-#include <dlfcn.h>
-#include <stdio.h>
-int main(int argc, char** argv) { return dlopen(argv[argc - 1], RTLD_NOW) ? kb_main(argc - 1, argv) : (puts(dlerror()), 9); }
 EOF
 echo 'int main(void) { return 0; }' > "$tmp/probe.c"
 printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\n#include "examples/addons/kbench_report.h"\n' > "$tmp/kbench.c"
@@ -44,7 +31,7 @@ build_of() { sed -n 's/.*"build": *"\([^"]*\)".*/\1/p' "$1"; }
 check_same "a plain program: its build" "$(build_of "$tmp/plain.json" | grep -c instrumented)" 0
 check_same "a plain program: DEBUG_BUILD" "$(grep -c DEBUG_BUILD "$tmp/plain.json")" 0
 
-# looks WHAT NAMES PROGRAM...: a run of the program names these instruments, and is not compared with the plain one
+# looks WHAT NAMES PROGRAM...: a run names these instruments, and is not compared with the plain build
 looks() {
     what=$1 names=$2 && shift 2
     run env GCOV_PREFIX="$PWD/$tmp" GMON_OUT_PREFIX="$tmp/gmon" LLVM_PROFILE_FILE="$tmp/raw" TSAN_OPTIONS=report_bugs=0 \
@@ -57,7 +44,7 @@ looks() {
     run "$tmp/plain" --compare "$tmp/new.json" "$tmp/new.json"
     check_not_err "$what: --compare with itself" "differ in"
 }
-# with WHAT NAMES COMPILER OPTION...: the benchmark's file alone is compiled so, kbench.o is not
+# with WHAT NAMES COMPILER OPTION...: compiles only the benchmark's file like this, not kbench.o
 with() {
     everything || [ -n "$now" ] || return 0
     what=$1 names=$2 cc=$3 && shift 3
@@ -73,7 +60,7 @@ now=
 with "gcc ASan" ASan gcc -fsanitize=address
 with "gcc ASan, static runtime" ASan gcc -fsanitize=address -static-libasan
 now=1 # these also in make test: a sanitizer, a counter and a profiler
-with "gcc ASan and UBSan" "ASan UBSan" gcc -fsanitize=address,undefined
+with "gcc ASan and UBSan" ASan gcc -fsanitize=address,undefined
 now=
 with "gcc TSan" TSan gcc -fsanitize=thread
 with "gcc UBSan" UBSan gcc -fsanitize=undefined
@@ -86,8 +73,6 @@ now=1
 with "gcc -pg" -pg gcc -pg
 now=
 with "gcc -pg -mfentry" -pg gcc -pg -mfentry
-with "gcc -finstrument-functions" -finstrument-functions gcc -finstrument-functions
-with "gcc -finstrument-functions with hooks" -finstrument-functions gcc -finstrument-functions -DHOOKS
 with "clang ASan" ASan clang -fsanitize=address
 with "clang TSan" TSan clang -fsanitize=thread
 with "clang UBSan" UBSan clang -fsanitize=undefined
@@ -95,16 +80,4 @@ with "clang UBSan that traps" UBSan clang -fsanitize=undefined -fsanitize-trap=u
 with "clang coverage" gcov clang --coverage
 with "clang profile" -fprofile-instr-generate clang -fprofile-instr-generate
 with "clang -pg" -pg clang -pg
-
-# a library that is loaded when the program runs
-build "a program that loads benchmarks" $CC -O2 -I. "$tmp/host.c" "$tmp/kbench.o" -o "$tmp/host" -rdynamic $libs
-for option in --coverage -pg -finstrument-functions; do
-    everything || [ $option = -pg ] || continue
-    name=$option && [ $option = --coverage ] && name=gcov
-    (cd "$tmp" && $CC -O2 -fPIC $option -DPLUGIN -I"$root" -c bench.c -o plugin.o > build.log 2>&1)
-    check "a library with $option" $CC -shared $option "$tmp/plugin.o" -o "$tmp/plugin.so" || continue
-    run env GCOV_PREFIX="$PWD/$tmp" "$tmp/host" $short --json "$tmp/new.json" "$tmp/plugin.so"
-    check_rc "a library with $option" 0
-    check_same "a library with $option: build" "$(grep -c "optimised, instrumented ($name)" "$tmp/new.json")" 1
-done
 finish

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_keep of every kind of expression, in C and in C++ (tests/compile/keep.sh): it compiles without a warning, leaves
-// every value as it was, evaluates its argument once, and hides what it says it hides. -DHIDES: of a build that
-// optimises, in which the compiler knows the value of each variable.
+// kb_keep with every kind of expression in C and C++: no warnings, unchanged values, one evaluation of the argument,
+// and the value is hidden from the optimiser. -DHIDES: for optimised builds, in which the compiler knows the value of
+// each variable.
 #include "kbench.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kb_keep takes any expression, and hides it: tests/compile/keep.c in C and in C++, by gcc and clang, optimised; in make
-# test-all also without optimisation.
+# kb_keep accepts and hides any expression: keep.c in C and C++, with gcc and clang, optimised; make test-all also
+# without optimisation.
 . tests/lib.sh
 
 warnings="-Wall -Wextra -Werror -Wconversion -Wpedantic"

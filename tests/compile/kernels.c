@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kbench_kernels.cuh alone, as plain C or C++: with -DSECOND the other of two files that include it
+// kbench_kernels.cuh alone, as C or C++. -DSECOND: the second of two files that include it.
 #include "kbench_kernels.cuh"
 #ifdef SECOND
 int second_file(void);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-# macros.py - names in capitals that a user's -DN=1024 or #define TILE 32 would replace inside a header.
+# macros.py - finds short capital names in a header that a user's -DN=1024 or #define TILE 32 would replace.
 #   python3 tests/compile/macros.py HEADER       "LINE NAME TIMES" for each, with its first line; nothing: all is well
 #   python3 tests/compile/macros.py -w HEADER    the words of its X-macro KB_FLAGS, which are exempt: see there
 import re

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The headers through gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; what has to link links, and runs.
-# In make test the oldest C, the oldest C++ and the newest C++ alone, and one way of building each program.
+# Compiles the headers with gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; links and runs the
+# programs. make test runs only the oldest C, the oldest C++ and the newest C++, and one way to build each program.
 . tests/lib.sh
 
 checked="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
@@ -24,7 +24,7 @@ if everything; then
 else
     standards_c=c11 standards_cxx=c++11 files="api.c impl.c $kernels" plain=
 fi
-# In make test gcc and g++, which take four times as long as clang, see the implementation once, below.
+# In make test gcc and g++, which take four times as long as clang, compile the implementation once, below.
 brief() { case $1 in gcc | g++) ! everything ;; *) false ;; esac }
 for c in $compilers_c; do
     for std in $standards_c; do
@@ -43,12 +43,12 @@ for c in $compilers_cxx; do
             check "$c $std $file" $c -x c++ -std=$std $strict -fsyntax-only $here/$file
         done
         if brief $c; then continue; fi
-        check "$c $std faces.cpp" $c -std=$std $strict -fsyntax-only $here/faces.cpp
+        check "$c $std cpp_interface.cpp" $c -std=$std $strict -fsyntax-only $here/cpp_interface.cpp
         check "$c $std, the user's headers first" $c -x c++ -std=$std $strict -DLATE -fsyntax-only $here/impl.c
     done
 done
 
-# --- and what some projects ask of all that they include
+# --- stricter warnings of some projects
 for c in $compilers_c; do
     check "$c, -Wconversion" $c -x c -std=c11 $strict -Wconversion -Wshadow -DKBENCH_IMPLEMENTATION -fsyntax-only kbench.h
     check "$c, -Wconversion, add-ons" $c -std=c11 $strict -Wconversion -Wshadow -fsyntax-only $here/impl.c
@@ -58,7 +58,7 @@ for c in $compilers_cxx; do
     check "$c, -Wconversion, add-ons" $c -x c++ -std=c++11 $strict -Wconversion -Wshadow -fsyntax-only $here/impl.c
 done
 
-# --- warnings that only an optimiser finds, and that each of these runs
+# --- warnings that only an optimiser finds; each program runs
 for c in $compilers_c; do
     everything || break # below: the program with its own allocator
     for options in "-std=c11 -O0" "-std=c11 -O2 -DLATE" "-std=c17 -O3" "-std=gnu11 -O2 $checked"; do
@@ -73,8 +73,8 @@ for c in $compilers_cxx; do
     for options in "-std=c++11 -O2" "-std=gnu++17 -O1 $checked"; do
         everything || [ "$options" = "-std=c++11 -O2" ] || continue
         everything || options="-std=c++11 -O1 -w"
-        check "$c $options faces.cpp" $c $options $strict $here/faces.cpp -o "$tmp/faces" $libs || continue
-        run "$tmp/faces" $short
+        check "$c $options cpp_interface.cpp" $c $options $strict $here/cpp_interface.cpp -o "$tmp/cpp_interface" $libs || continue
+        run "$tmp/cpp_interface" $short
         check_rc "$c $options: lambda, kb_open and a registered body" 0
     done
 done
@@ -140,7 +140,7 @@ check "own allocator" $cc1 -std=c11 -O2 $strict -DOWN_MALLOC $here/impl.c -o "$t
     check_not_out "own allocator is used" "not used"
     run "$tmp/own" $short --no-isolate
     check_rc "own allocator, one process" 0
-    # but for the name that registering took and the command line, which live as long as the program
+    # except the registered name and the command line, which are never freed
     check_not_err "everything is given back" "own malloc: ([3-9]|[0-9][0-9])"
 }
 if $cc1 -DOWN_MALLOC -DONLY_MALLOC -I. -fsyntax-only $here/impl.c 2> "$tmp/check"; then
@@ -166,7 +166,7 @@ else
     skip "$cc1 has no -fsanitize=address,undefined here"
 fi
 
-# --- through nvcc: as a user compiles it, warnings as errors (pedantic cannot be asked of nvcc's own output)
+# --- nvcc, as a user calls it, with warnings as errors (without pedantic, which nvcc's generated code does not pass)
 if [ -n "$NVCC" ]; then
     optimised=-O3
     everything || optimised=-O1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# C++20 modules with benchmarks, the header in the global module fragment: each is registered once, however many files
-# import the module.
+# Benchmarks in C++20 modules, with the header in the global module fragment: each is registered once, however many
+# files import the module.
 . tests/lib.sh
 
 cat > "$tmp/bench.cppm" << 'EOF'

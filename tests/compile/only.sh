@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# KBK_ONLY and KBK_TYPES, the lists of operations and of element types to build: what is built, and that an unknown name
-# is a compile error that shows the name, through C, C++ and nvcc.
+# KBK_ONLY and KBK_TYPES select operations and element types: what is compiled, and that an unknown name is a compile
+# error that shows the name, in C, C++ and CUDA.
 . tests/lib.sh
 
 cat > "$tmp/names.c" << 'EOF'
@@ -16,7 +16,7 @@ int main(void) {
 }
 EOF
 strict="-Wall -Wextra -Wpedantic -Werror -I."
-# built WHAT WANTED COMPILER...: the operations and the types of the first one that this command builds
+# built WHAT WANTED COMPILER...: this command builds these operations, and these types of the first one
 built() {
     name=$1 want=$2 && shift 2
     check "$name" "$@" "$tmp/names.c" -o "$tmp/names" -lm && check_same "$name" "$("$tmp/names")" "$want"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Registrations in awkward places: all must be listed, in the order of file, line and place in the line, with
-// the names as written.
+// Registrations in unusual places: all are listed in the order of file, line and position in the line, with the names
+// as written.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <string.h>

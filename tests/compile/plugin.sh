@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Benchmarks in a shared library, loaded by dlopen or linked: a body of one instruction has a time, an empty one has none,
-# and a program without -rdynamic says which symbol is missing.
+# Benchmarks in a shared library, loaded with dlopen or linked. A function of one instruction has a time, an empty one
+# has none, and a program without -rdynamic names the missing symbol.
 . tests/lib.sh
 
 cat > "$tmp/plugin.c" << 'EOF'
@@ -58,7 +58,7 @@ for cc in $CC clang; do
         statuses "$cc $opt, linked" "$tmp/linked"
     done
 done
-# without -rdynamic the library finds nothing; examples/README.md explains the message
+# without -rdynamic the library does not find the symbols; examples/README.md explains the message
 build "without -rdynamic" $CC -I. "$tmp/loads.c" "$tmp/kbench.o" -o "$tmp/loads" $libs
 run "$tmp/loads" "$PWD/$tmp/libplugin.so"
 check_rc "without -rdynamic" 9

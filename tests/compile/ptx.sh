@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The PTX text in kbench.h: it is what tests/ptx/make.py makes of tests/ptx/engine.cu; every GPU's assembler takes it
-# without spilling; its entries have the parameters that the engine passes; its fill makes the bits of the host's.
+# The PTX text in kbench.h is what tests/ptx/make.py generates from tests/ptx/engine.cu; ptxas assembles it for every
+# GPU without spills; its entries have the parameters that the engine passes; its fill kernel gives the same bits as
+# the host.
 . tests/lib.sh
 
 # --- the header's text, as C sees it
@@ -35,13 +36,13 @@ for module in engine proving; do
     check_same "$module: version and target" "$(sed -n '1,3p' "$tmp/$module.ptx" | tr '\n' ' ')" ".version 6.4 .target sm_70 .address_size 64 "
 done
 
-# --- entries and parameters: what >>device and >>proving launch, and with what
+# --- entries and parameters that >>device and >>proving launch
 # entries MODULE
 entries() {
     tr '\n' ' ' < "$tmp/$1.ptx" | grep -oE '\.entry [a-z_0-9]+\([^)]*\)' |
-        sed -E 's/\.entry //; s/\.param \.//g; s/ kbi_[a-z0-9]+_[0-9]+//g; s/, +/ /g' | sort
+        sed -E 's/\.entry //; s/\.param \.//g; s/ p[0-9]//g; s/,/ /g' | sort
 }
-# loaded ARRAY: the names in it
+# loaded ARRAY: prints the names in it
 loaded() { cat kbench.h examples/addons/selftest.cu | sed -n "/$1\\[\\] = {/,/};/p" | grep -oE '"kbi_[a-z0-9]+"' | tr -d '"' | sort; }
 check_same "entries and their parameters" "$(entries engine | tr '\n' ';')" \
     "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_fma64(u64 u64);kbi_gate(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"
@@ -63,7 +64,7 @@ else
     for sm in 70 75 80 90 90a 100 120; do
         case $sm in 70 | 75 | 90a) ;; *) everything || continue ;; esac
         if ! "$ptxas" -arch=sm_$sm "$tmp/nothing.ptx" -o "$tmp/o" > /dev/null 2>&1; then
-            # releases from 13.0 on know no sm_70, earlier ones no later GPU: either way one of the others stands for it
+            # CUDA 13.0 and later lack sm_70, and earlier releases lack later GPUs: other architectures replace them
             [ $sm = 70 ] || skip "sm_$sm: this ptxas does not know it"
             continue
         fi
@@ -93,10 +94,10 @@ else
     run $python tests/ptx/make.py --text
     check_same "make.py reads the text as C does" "$(cksum < "$out")" "$(cat "$tmp/engine.ptx" "$tmp/proving.ptx" | cksum)"
     if everything; then # a text that was edited by hand is found, and made anew
-        sed '/kbi_write_2\];/s/%r1,/%r2,/' kbench.h > "$tmp/edited.h"
+        sed 's/ld\.param\.u32 %r1,\[p2\]/ld.param.u32 %r2,[p2]/' kbench.h > "$tmp/edited.h"
         run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
         case $rc in 1 | 3) pass ;; *) fail "an edited text is not found: $(said)" ;; esac
-        check_out "what was edited is shown" '^-.*ld\.param\.u32 %r2, \[kbi_write_2\]'
+        check_out "what was edited is shown" '^-.*ld\.param\.u32 %r2,\[p2\]'
         run $python tests/ptx/make.py --nvcc "$NVCC" --write "$tmp/edited.h"
         check_rc "--write" 0
         run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"

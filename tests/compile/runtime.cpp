@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Stands in for the CUDA runtime where there is no GPU: answers as an H200 would, launches nothing, and keeps account of
-   which kernels a program holds, which it launches, and how often it asks. At exit it writes, to the file that
-   RUNTIME_LOG names, "kernel NAME LAUNCHES" for each, and "asked FUNCTION TIMES". RUNTIME_SHARED: the bytes of shared
-   memory that a CTA may have, if not those of an H200. RUNTIME_COMPILED: the compute capability that kernels say they
-   were compiled for, if not 90 with the instructions of sm_90a. A program may declare runtime_launches and
-   runtime_memset, which tell how many kernels were launched, and what the last memset was.
+/* A simulated CUDA runtime for machines without a GPU: it answers like an H200, launches nothing, and counts the
+   kernels of a program, their launches, and queries. At exit it writes "kernel NAME LAUNCHES" and "asked FUNCTION
+   TIMES" lines to the file in RUNTIME_LOG. RUNTIME_SHARED: shared memory per CTA in bytes, if not that of an H200.
+   RUNTIME_COMPILED: the compute capability for which the kernels claim to be compiled, if not 90 with the
+   instructions of sm_90a. A program may declare runtime_launches and runtime_memset, the number of launches and the
+   last memset.
 
    nvcc --cudart none program.cu runtime.o -o program */
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Bodies that throw, at every place where they can; the program around them is built in several ways.
+// Benchmark functions that throw exceptions in every possible place. The program is built in several ways.
 #include "kbench.h"
 #include <stdexcept>
 

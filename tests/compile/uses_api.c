@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The implementation for api.c, and a main that calls into it: C with C, C with C++, C++ with C.
+// The implementation for api.c, and a main function that calls it: C with C, C with C++, C++ with C.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #ifdef __cplusplus

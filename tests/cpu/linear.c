@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Work of a known ratio: chains of multiplications, each of which waits for the one before, from 8 (some ns) to a
-// million (about a ms). The shorter ones are straight code, the longer ones loops of it whose own cost hides behind the
-// chain. They are measured in turn, so that the processor's clock is the same for all. tests/cpu/linear.sh compares.
+// Work of known ratio: chains of dependent multiplications, from 8 (a few ns) to a million (about a ms). The shorter
+// ones are straight-line code; the longer ones are loops, whose overhead hides behind the chain. They run in
+// interleaved rounds, so that the processor's clock is the same for all. Driven by linear.sh.
 #include "kbench.h"
 
 // One step: the compiler may neither compute nor leave out what it cannot see through.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Any bytes as a command line, a word a line: it is refused after one line on stderr, or it makes a plan that keeps to
-// its bounds, can be listed, and is the same when it is made again. Nothing is run.
+// Fuzz target: arbitrary bytes as a command line, one word per line. It is either rejected with one line on stderr,
+// or gives a valid plan that can be listed and is the same when made again. Nothing is run.
 #include "fuzz.h"
 
 static void body(kb_state* kb) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the fuzzers share: kbench.h with its stderr in memory, and for compilers without libFuzzer (-fsanitize=fuzzer
-// -DFUZZER) a main: TARGET SECONDS FILE... changes those files at random and puts words of their language into them.
+// Shared by the fuzz targets: kbench.h with its stderr in memory. For compilers without libFuzzer (-fsanitize=fuzzer
+// -DFUZZER) it has a main function: TARGET SECONDS FILE... mutates these files at random and inserts words of their
+// language.
 #include <stdio.h>
 static FILE* said_to; // what kbench.h knows as stderr
 #undef stderr

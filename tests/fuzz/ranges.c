@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Any bytes as what is written behind -a NAME= and into KB_SIZE, and as numbers, times and processors: what is taken
-// keeps to its bounds, and written out, a value after the other, it is the same list again.
+// Fuzz target: arbitrary bytes as values of -a NAME= and KB_SIZE, and as numbers, times and processor lists. Accepted
+// values are within their bounds, and printing and parsing them again gives the same list.
 #include "fuzz.h"
 
 static void check_value(const kb_param* p, kb_axis_type type) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Any bytes as a file of records: the reader takes or refuses them, and what it took can be shown in every format and
-// written, and reads back to the same text.
+// Fuzz target: arbitrary bytes as a file of records. The reader accepts or rejects them. Accepted records can be
+// shown in every format, and are the same after writing and reading.
 #include "fuzz.h"
 
 static char path[64];

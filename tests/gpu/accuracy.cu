@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Kernels of 1 us to 10 ms whose times are compared with the durations that CUPTI records of the same launches:
+// Kernels of 1 us to 10 ms whose times are compared with the durations that CUPTI records for the same launches:
 //     accuracy --timer both --json x/cold.json; accuracy --timer both --hot --json x/hot.json; then
 //     python3 tests/gpu/accuracy.py x
 // They differ in what the correction could depend on: with and without memory traffic, few and many blocks, shared memory.

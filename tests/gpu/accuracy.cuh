@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The kernels of accuracy.cu, for whatever harness times them: accuracy.cu is kbench's program, peers.cu of others.
+// The kernels of accuracy.cu for other harnesses: accuracy.cu runs them with kbench, peers.cu with others.
 #include <cuda_runtime.h>
 
 __global__ void spin(long long cycles) {

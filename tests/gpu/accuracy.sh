@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: corrected times agree with CUPTI's durations of the same kernels, group by group in turn; skips where CUPTI is not found.
+# On a GPU: corrected times agree with CUPTI's durations of the same kernels, in interleaved groups. Skipped without
+# CUPTI.
 . tests/lib.sh
 
 build "accuracy.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/accuracy.cu -o "$tmp/accuracy"

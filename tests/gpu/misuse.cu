@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Every mistake that a timed block can make on a GPU, each between two good benchmarks. misuse.sh knows which
-// word each must get; none may print a number, and none may take the good ones with it.
+// Every mistake that a timed block can make on a GPU, each between two correct benchmarks. misuse.sh has the flag
+// that each must get. None may get a time, and none may affect the correct ones.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

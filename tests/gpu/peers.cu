@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The kernels of accuracy.cu under other harnesses, for tests/gpu/peers.py, which builds it: with -DPEERS_NVBENCH as a
-// program of nvbench's, else as a shared library that a script in another language launches them from.
+// The kernels of accuracy.cu in other harnesses, for peers.py, which builds this file: with -DPEERS_NVBENCH as a
+// program with nvbench, otherwise as a shared library for a script that launches the kernels.
 #include "accuracy.cuh"
 #include <stdio.h>
 #include <string.h>

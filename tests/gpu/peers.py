@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench beside nvbench and Triton's do_bench: the kernels of tests/gpu/accuracy.cu, cold, in fresh processes.
+"""Compares kbench with nvbench and Triton's do_bench: the kernels of accuracy.cu with a cold cache, in new processes.
 
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json [--rounds 10]
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json --sweep [--full "OPTIONS"]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: kbench beside the harnesses that are here (NVBENCH=DIR, torch and triton), in two short rounds: as many of
-# its medians as of theirs, or more, agree with CUPTI's durations. Skips those that are missing.
+# On a GPU: kbench and the other installed harnesses (NVBENCH=DIR, torch and triton), in two short rounds: at least as
+# many medians of kbench as of the others agree with CUPTI's durations. Missing harnesses are skipped.
 . tests/lib.sh
 
 if ! have python3; then
@@ -16,7 +16,7 @@ if grep -q 'libcupti.so is not found' "$err"; then
 fi
 cat "$out"
 check_rc "peers.py" 0
-# right PEER: how many of its medians are within the bar
+# right PEER: prints how many of its medians are within the limit
 right() { sed -n "s/^$1 median .* of CUPTI: *\([0-9]*\) of .*/\1/p" "$out"; }
 for peer in nvbench do_bench; do
     why=$(sed -n "s/^$peer is left out: //p" "$out")

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: the interval of --procs 5 holds the median of 15 other processes, with other placements, for at least 90 % of
-# kernels that fitted nothing, cold and hot; that of one process for at least 75 %. About three minutes.
+# On a GPU: the interval of --procs 5 contains the median of 15 other processes with other buffer placements for at
+# least 90 % of kernels on which nothing was tuned, cold and hot; that of one process for at least 75 %. About three
+# minutes.
 . tests/lib.sh
 
 if ! have python3; then
@@ -9,7 +10,7 @@ if ! have python3; then
     finish
 fi
 build "shapes.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/shapes.cu -o "$tmp/shapes"
-# two laps of 16 cases: starting a process costs as much as some cases
+# two batches of 16 cases, because starting a process takes as long as a few cases
 kernels=cluster,registers,shared,odd_blocks,waves,transpose,stencil,atomics,gather,chase,strided,row_sums
 check_same "kernels" "$("$tmp/shapes" --list --op $kernels | wc -l | tr -d ' ')" 32
 run python3 tests/gpu/procs.py "$tmp/shapes" --keep "$tmp/records" -- --max-time 30ms --op $kernels

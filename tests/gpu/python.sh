@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU with PyTorch: kbench.py reads of a kernel what a C program reads, calls equal functions equal, and what a
-# function must not do gets its word. PYTHON is the interpreter.
+# On a GPU with PyTorch: kbench.py measures the same time of a kernel as a C program, calls equal functions equal, and
+# flags what a function must not do. PYTHON is the interpreter.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A kernel that is timed from C and from Python: with -DPROGRAM kbench's program, else a library of its launcher.
+// A kernel that is timed from C and from Python: with -DPROGRAM a kbench program, otherwise a library with a
+// launcher.
 #include <cuda_runtime.h>
 
 __global__ void axpy(const float* x, float* y, int n) {

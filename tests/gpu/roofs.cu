@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What a device reaches, against what cuBLASLt, caches and plain kernels really do on it: no true number may be
-// withheld, and every impossible one must be. roofs.sh knows what each must get by its name: x_... is impossible.
-// The library is opened at run time, with the prototypes of its header: those in kbench.h are others' work.
+// The measured peaks of a device, compared with what cuBLASLt, caches and simple kernels achieve: no possible rate
+// may be withheld, and every impossible one must be. Names that begin with x_ are impossible (roofs.sh). cuBLASLt is
+// loaded at run time with the prototypes of its own header; kbench.h has its own declarations.
 #include <cublasLt.h>
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: on launch shapes that fitted nothing, corrected times agree with CUPTI's durations, and with the stamps of
-# bodies of several kernels; in short: fewer processes, and less time a case, than shapes.py takes by itself.
+# On a GPU: for launch shapes on which nothing was tuned, corrected times agree with CUPTI's durations, and with the
+# timestamps of blocks of several kernels. Uses fewer processes and less time per case than shapes.py alone.
 . tests/lib.sh
 
 build "shapes.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/shapes.cu -o "$tmp/shapes"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""How far the medians of fresh processes lie apart: spread.py PROGRAM [ARGUMENTS...]
+"""Measures how much the medians of new processes differ: spread.py PROGRAM [ARGUMENTS...]
 
 Runs a kbench program ten times. Bar: max - min within max(0.1 us, 1 %) for every case; exit code 1 when it is missed."""
 import json

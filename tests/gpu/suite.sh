@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: in the suite a variant that is not for a shape is skipped, and says nothing of the others' results.
+# On a GPU: a variant of the suite that does not support a shape is skipped, and does not affect the results of
+# others.
 . tests/lib.sh
 
 build "suite.cu" $NVCC -O3 $ARCHFLAGS -DKBK_ONLY=attention -I. examples/suite.cu -o "$tmp/suite"

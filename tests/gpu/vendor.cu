@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the vendor's tools are to see: a known number of bytes, two kernels in a block, a copy, a graph's kernels.
+// Work for the vendor's tools: a known number of bytes, two kernels in a block, a copy, and the kernels of a graph.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

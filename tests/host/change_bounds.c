@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Two sets of records by known answers: which belong together, what a change is known by, what it is called at each
-// bound, what histories teach, and in what two machines differ. (change_rates.c has how often that is right.)
+// Comparison of two sets of records with known answers: which records belong together, the interval of a change, its
+// verdict at each threshold, the use of a history, and differences between machines. change_rates.c has the error
+// rates.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -252,7 +253,7 @@ static void test_compared_rounds(void) {
     CHECK(!kbi_race_enough(9, INFINITY, &rules));
 }
 
-// Any number of cases: in lots of like length, each as kbi_spread_of has it; what is not known in no lot.
+// Any number of cases: in subsets of similar size, each as in kbi_spread_of; unknown values are in no subset.
 static void test_lots(void) {
     enum { N = 230, EACH = 3 };
     static double values[N * EACH], times[N], lot[KBI_ALIKE * EACH], lengths[KBI_ALIKE];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Two sets of records compared: which cases belong together, what is called a regression, and by simulation with fixed
-// seeds how often repeats of one program are, and a program with planted slowdowns is not.
+// Comparison of two sets of records: which cases belong together, what counts as a regression, and error rates by
+// simulation with fixed seeds: how often repeats of one program are called regressed, and how often planted slowdowns
+// are missed.
 //
 //     change_rates        asserts the bars
 //     change_rates -v     and prints the figure behind each

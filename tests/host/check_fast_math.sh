@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/host/check.c under the options of compilers that could let a NaN through; in make test under -Ofast alone.
+# tests/host/check.c with compiler options that could let NaN pass; make test uses only -Ofast.
 . tests/lib.sh
 : "${TEST_CFLAGS:=-O2 -g -Wall -Wextra -Werror}"
 # variant NAME COMMAND...: builds and runs tests/host/check.c so, and adds up its summary

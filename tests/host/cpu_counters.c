@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The processor's counters, on a kernel that has them (here a fake one), forbids them, hides them or has no such call:
-// VIRTUAL_PERF says which. Started without arguments this is the test; it starts itself with arguments.
+// Hardware counters of the CPU on a simulated kernel that supports them, forbids them, hides them, or lacks the
+// system call (VIRTUAL_PERF). Without arguments this is the test; it runs itself with arguments.
 // a program of its own: it replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"

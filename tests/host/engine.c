@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CPU engine on work whose duration is known: plausible times over seven orders of magnitude, resets
-// before every timed run, the unregistered and the callback face. Bounds are wide, for machines that others
-// use too.
+// The CPU engine on work of known duration: plausible times over seven orders of magnitude, resets before every timed
+// run, and the interfaces without registration and with callbacks. Tolerances are wide, because other programs may
+// use the machine.
 // measures time
 // a program of its own: what kb_keep has of a constant is known in optimised code alone.
 #include "test.h"

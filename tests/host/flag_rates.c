@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The flags of a time, by simulation with fixed seeds: in a sweep where nothing is wrong each stands beside at most 5 %
-// of the cases, and each rises where what it warns of was planted. What is usual is drawn from distributions as GPUs
-// and CPUs show them, among these the quantiles of every case of the evidence on an H200; what was not quiet there (a
-// warm-up that ran out, a clock that moved) is put on top.
+// Rates of the flags of a time, by simulation with fixed seeds: without disturbances, each flag occurs in at most 5 %
+// of the cases, and each becomes frequent if its cause is planted. Usual times are drawn from distributions of GPUs
+// and CPUs, among them the quantiles of every case of the evidence on an H200. Unusual effects of that data (a
+// warm-up that ran out, a varying clock) are added separately.
 //
 //     flag_rates        asserts the bars
 //     flag_rates -v     and prints each flag's share by kind of case
@@ -97,9 +97,8 @@ static void draw(int kind, double time) {
 
 // As sampling stops: from 30, when half of the interval is 0.5 %.
 static int64_t enough(int64_t most) {
-    static double scratch[MOST];
     int64_t n = 30;
-    while (n < most && !(kbi_precision_in(ns, n, scratch) <= 0.005))
+    while (n < most && !(kbi_precision_of(ns, n) <= 0.005))
         n = KBI_MIN(n + KBI_MAX((int64_t)8, n / 10), most);
     return n;
 }

@@ -1,15 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Bytes that no run wrote and nobody typed, as files of records, command lines and values of axes, changed at random from
-# a few seeds: a second each, with kbench's memory under guard. In make test-all some seconds each (FUZZ_SECONDS), under
-# the sanitizers, through libFuzzer where clang has it.
+# Fuzzes records, command lines and axis values: a second for each target, with guarded memory. make test-all runs for
+# FUZZ_SECONDS each, with sanitizers, and with libFuzzer if clang has it.
 . tests/lib.sh
 
 : "${FUZZ_SECONDS:=5}"
 mkdir "$tmp/reader" "$tmp/cli" "$tmp/ranges"
 cp tests/fixtures/golden/*.json tests/fixtures/golden/*.jsonl "$tmp/reader"
 printf '{"name": "a", "operation": "o", "later": [{"x": "\\u00e4\\ud83d\\ude00"}], "time_ms": 1e-3}\n{"name' > "$tmp/reader/short.jsonl"
-# seed TARGET WORD...: a line each
+# seed TARGET WORD...: writes a line per word
 seeds=0
 seed() {
     to=$tmp/$1/seed$((seeds = seeds + 1))

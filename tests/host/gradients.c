@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: the oracle of every backward operation in kbench_kernels.cuh is the derivative of its forward oracle,
-   in every input that it has a gradient for. Tensors are matched by name: `dx` is the gradient of `x`, `dy` what comes
-   back for `y`, g one number that comes back for all of the first output, and any other input of the backward operation
-   is an input or an output of the forward one. Differences are of fourth order, in double precision. */
+/* Tests that the oracle of every backward operation in kbench_kernels.cuh is the derivative of its forward oracle,
+   for every input with a gradient. Tensors are matched by name: `dx` is the gradient of `x`, `dy` the incoming
+   gradient of `y`, g one incoming gradient for all of the first output. Any other input of the backward operation is
+   an input or output of the forward one. Finite differences are of fourth order, in double precision. */
 #include "kbench_kernels.cuh"
 #include "test.h"
 #include <stdlib.h>

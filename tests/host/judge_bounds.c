@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The judge by known answers, at and beside each of its bounds: flags, rates, roofs, what counters say, processes of a
-// case, rivals of a group. (judge_programs.c has whole programs, flag_rates.c how often a flag stands beside what is usual.)
+// Judging with known answers, at and next to each threshold: flags, rates, peaks, counters, several processes of a
+// case, implementations of a group. judge_programs.c has whole programs, flag_rates.c the rates of flags.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -358,7 +358,7 @@ static void test_words(void) {
     }; // highest, now, lowest; whether it fell
     for (int i = 0; i < KBI_COUNT(clocks); i++) {
         fresh("cold"), m.clock_high = clocks[i][0], m.sm_clock = clocks[i][1], m.clock_low = clocks[i][2];
-        kbi_judge_regime(&r, &m);
+        kbi_judge_noise(&r, &m);
         CHECK_THAT((said()[0] != 0) == (clocks[i][3] > 0), "clocks %d: %s", i, said());
     }
 }
@@ -614,7 +614,7 @@ static void test_processes(void) {
         r.time_ms = 4, r.verified = 1, r.max_error = 0.1, r.wall_ms = 7;
         r.inference_speed = 3, r.throughput_gbps = 5, r.gflops = 7, r.gpu_efficiency = 11, r.items_per_second = 13;
         r.queries_per_second = 17;
-        kbi_judge_merge(&r, each, n, &s);
+        kbi_judge_merge(&r, each, n, &m, &s);
         CHECK_INT(r.flags, drift | (n == 3 ? leak : 0));
         CHECK_REAL(r.time_ms, 2, 1e-12), CHECK_REAL(r.time_ms_ci_low, 1.95, 1e-12);
         CHECK_REAL(r.time_ms_ci_high, 2.05, 1e-12), CHECK_REAL(r.precision, 0.025, 1e-9);
@@ -625,51 +625,27 @@ static void test_processes(void) {
         CHECK_INT(r.process_ms.n, n), CHECK_INT(r.processes, n), CHECK_REAL(r.process_ms.of[n - 1], 1 << (n - 1), 0);
     }
     fresh("wall"), each[1] = NULL, s.lo = log(1.85), s.hi = log(2.1);
-    kbi_judge_merge(&r, each, 3, &s);
+    kbi_judge_merge(&r, each, 3, &m, &s);
     CHECK_INT(r.flags, noisy), CHECK_INT(r.process_ms.n, 2), CHECK_REAL(r.process_ms.of[1], 4, 0);
     CHECK_REAL(r.wall_ms, 40, 1e-12);
     fresh("wall"), kbi_judge_blame(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
     kbi_judge_blame(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
-    // rows of logarithms: the latest are told, the oldest of more than there is room for are forgotten
-    kbi_pool pool;
-    memset(&pool, 0, sizeof pool);
-    for (int lap = 0; lap < 3; lap++) {
-        int rows_of_it = lap == 1 ? KBI_POOL_ROWS - 1 : 2;
-        for (int i = 0; i < rows_of_it; i++) {
-            double values[3] = { lap + 0.01, lap + 0.02, lap + 0.03 + 1e-6 * i };
-            int at = kbi_pool_add(&pool, 3, values, 1 + lap);
-            if (at != i) CHECK_INT(at, i);
-        }
-        kbi_pool_settle(&pool, 0);
-        CHECK_INT(pool.latest, 0), CHECK_INT(pool.rows, lap == 0 ? 2 : KBI_POOL_ROWS);
-        CHECK_REAL(pool.spread[0].mean, lap + 0.02, 1e-12), CHECK_INT(pool.spread[0].n, 3);
-        CHECK_REAL(pool.spread[rows_of_it - 1].mean, lap + 0.02 + 1e-6 / 3 * (rows_of_it - 1), 1e-12);
-        CHECK_REAL(pool.values[0], lap == 0 ? 0.01 : lap == 1 ? 0.01 : 1.01, 1e-12);
-        CHECK_REAL(pool.ms[0], lap < 2 ? 1 : 2, 0), CHECK_REAL(pool.ms[pool.rows - 1], 1 + lap, 0);
-        CHECK_REAL(pool.values[3 * (size_t)pool.rows - 3], lap + 0.01, 1e-12);
-    }
-    kbi_pools pools;
-    memset(&pools, 0, sizeof pools);
-    pools.ratios = pool;
-    kbi_pools_free(&pools);
-    CHECK(!pools.ratios.values && !pools.ratios.rows);
 }
 
-// --- rivals ---
+// --- implementations ---
 
 enum { RIVALS = 4, ROUNDS = 8, PROCESSES = 3 };
 static struct {
     kb_result of[RIVALS];
     kbi_measured m[PROCESSES * RIVALS];
-    const kbi_measured* at[PROCESSES * RIVALS];
     double samples[PROCESSES * RIVALS][2 + 2 * ROUNDS];
-    kbi_pair pairs[2 * RIVALS];
     kbi_rivals c;
 } contest;
 
-// Rivals that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
+// Implementations that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
+    kbi_rivals_open(&contest.c, contest.of, n, processes);
     for (int i = 0; i < n; i++) {
         kbi_result_clear(&contest.of[i]);
         KBENCH_FREE(contest.of[i].owned), contest.of[i].owned = NULL;
@@ -681,24 +657,23 @@ static void meet(int n, int processes, const double* ms) {
             one->status = KB_OK, one->n = 2, one->rounds = ROUNDS, one->samples = contest.samples[at];
             one->round_ns = one->samples + 2, one->control_ns = i ? NULL : one->round_ns + ROUNDS;
             one->arms = n, one->bias_ns = 0, one->stage = 1;
-            contest.at[at] = one;
+            contest.c.m[at] = one;
             for (int k = 0; k < 2 + 2 * ROUNDS; k++) {
                 double near = 1 + 0.001 * ((k * 3 + i * 5 + p) % 5 - 2);
                 contest.samples[at][k] = k < 2 ? NAN : ms[i] * 1e6 * near;
             }
         }
     }
-    contest.c.results = contest.of, contest.c.n = n, contest.c.processes = processes, contest.c.m = contest.at;
-    contest.c.pairs = contest.pairs;
 }
 
 static void judge_group(void) {
     kbi_pools pools;
-    memset(&pools, 0, sizeof pools);
-    kbi_rivals_open(&contest.c, &pools);
+    kbi_arena memory = KBI_BLANK;
+    kbi_pools_open(&pools, &memory, RIVALS, contest.c.processes);
+    kbi_rivals_pool(&contest.c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
-    kbi_judge_group(&contest.c);
-    kbi_pools_free(&pools);
+    kbi_judge_group(&contest.c, &pools);
+    kbi_arena_free(&memory);
 }
 
 static void test_rivals(void) {
@@ -711,17 +686,17 @@ static void test_rivals(void) {
         CHECK(of[1].verdict == KB_FASTER && of[2].verdict == KB_SLOWER && of[0].verdict == KB_NO_VERDICT);
         CHECK(of[1].speedup_low <= of[1].speedup && of[1].speedup <= of[1].speedup_high && of[1].speedup_low > 1.97);
         CHECK(of[2].speedup_high < 0.26 && of[1].noise_floor >= 0 && of[1].noise_floor < 0.02);
-        CHECK(contest.c.end.fastest == 1 && contest.c.end.certain);
+        CHECK(contest.c.fastest == 1 && (contest.of[0].winner_certain == 1));
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
-        if (processes > 1) CHECK_INT(contest.c.n_pairs, 4); // to the baseline, itself too, and to the fastest
     }
     // a pair scatters as the shorter of the two does: 0 and its equal; 0 and 1, 0 and 2, 2 and the fastest
     kbi_pools pools;
-    memset(&pools, 0, sizeof pools);
-    meet(3, PROCESSES, three), kbi_rivals_open(&contest.c, &pools);
+    kbi_arena memory = KBI_BLANK;
+    kbi_pools_open(&pools, &memory, 3, PROCESSES);
+    meet(3, PROCESSES, three), kbi_rivals_pool(&contest.c, &pools), KBENCH_FREE(contest.c.m), KBENCH_FREE(contest.c.rows);
     CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
     CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
-    kbi_pools_free(&pools);
+    kbi_arena_free(&memory);
     // ratings, by the best time that was checked
     static const double rated[][RIVALS] = { { 1, 1.24, 1.26, 1.99 }, { 1, 2.01, 4.99, 5.01 } };
     static const char* const words[][RIVALS] = { { "excellent", "excellent", "good", "good" },
@@ -729,11 +704,11 @@ static void test_rivals(void) {
     for (int i = 0; i < 2; i++) {
         meet(4, 1, rated[i]), judge_group();
         for (int k = 0; k < RIVALS; k++) CHECK_STR(contest.of[k].rating, words[i][k]);
-        CHECK_INT(contest.c.end.fastest, 0), CHECK(contest.c.end.certain);
+        CHECK_INT(contest.c.fastest, 0), CHECK((contest.of[0].winner_certain == 1));
     }
     meet(4, 1, rated[1]), contest.of[0].verified = -1, judge_group();
     CHECK_STR(contest.of[0].rating, NULL), CHECK_STR(contest.of[1].rating, "excellent");
-    CHECK_STR(contest.of[2].rating, "fair"), CHECK_INT(contest.c.end.fastest, 0);
+    CHECK_STR(contest.of[2].rating, "fair"), CHECK_INT(contest.c.fastest, 0);
     // what keeps two from being held against each other, and what widens what may be chance
     static const double two[] = { 1.02, 1 };
     for (int what = 0; what < 11; what++) {
@@ -763,14 +738,14 @@ static void test_rivals(void) {
         if (what == 3) CHECK_REAL(of->noise_floor, 0.01, 1e-12);
         if (what == 7) CHECK(isnan(of->noise_floor));
         CHECK_REAL(of->speedup, what == 8 ? 1.04 : 1.02, 0.005);
-        CHECK_THAT(contest.c.end.certain == (want == KB_FASTER), "rivals %d: certain %d", what,
-                   contest.c.end.certain);
-        CHECK_INT(contest.c.end.fastest, what == 6 ? -1 : 1);
+        CHECK_THAT((contest.of[0].winner_certain == 1) == (want == KB_FASTER), "rivals %d: certain %d", what,
+                   (contest.of[0].winner_certain == 1));
+        CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // equals, and one that few rounds have; fewer than six are no contest
+    // equals, and one that few rounds have; fewer than six rounds are not compared
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
-    CHECK(contest.of[1].verdict == KB_EQUIVALENT && !contest.c.end.certain && contest.c.end.fastest == 0);
+    CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
     // launches of two shapes, whose biases may be off by as much as the ratio: by so much its interval is wider, of one
     // process and of several, each by its own time
     static const double unlike[] = { 0.002, 0.001 };
@@ -797,9 +772,9 @@ static void test_rivals(void) {
         CHECK_INT(contest.of[1].verdict, rounds < 6 ? KB_UNRESOLVED : KB_FASTER);
     }
     meet(1, 1, two), judge_group();
-    CHECK(isnan(contest.of[0].speedup) && !contest.of[0].rating && contest.c.end.fastest == -1);
+    CHECK(isnan(contest.of[0].speedup) && !contest.of[0].rating && contest.c.fastest == -1);
     meet(0, 1, two), judge_group();
-    CHECK(contest.c.end.fastest == -1 && !contest.c.end.certain);
+    CHECK(contest.c.fastest == -1 && !(contest.of[0].winner_certain == 1));
 }
 
 // --- roofs ---

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The judge on scripted samples: every planted behaviour gets its flag and no other, every implausible number
-// is withheld, speedups and ratings follow from the times. Started without arguments this is the test; it
-// starts itself with arguments as a program of benchmarks whose times come from a script.
+// Judging of scripted samples: every planted behaviour gets its flag and no other, every implausible time is
+// withheld, and speedups and ratings follow from the times. Without arguments this is the test; it runs itself with
+// arguments as a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -131,7 +131,7 @@ KBENCH(zeroed_counter) { // the data is the program's own
     kb_check_that(kb, true, 0, 0, "fine");
 }
 
-#define MANY 70 // more rivals than are measured at once
+#define MANY 70 // more implementations than are measured at once
 static void many_body(kb_state* kb) {
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_check_that(kb, true, 0, 0, "fine");
@@ -228,14 +228,14 @@ static void test_regime(void) {
     kbi_result_clear(&r);
     kbi_measured_clear(&m);
     m.clock_high = 1980, m.clock_low = m.sm_clock = 1545;
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     CHECK_HAS(r.message, "from 1980 MHz (burst) to 1545 MHz (sustained)");
     r.message = NULL, m.clock_low = 1400; // it came back
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     m.clock_high = 1550, m.clock_low = 1545; // steady
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     kbi_measured_clear(&m); // not known
-    kbi_judge_regime(&r, &m);
+    kbi_judge_noise(&r, &m);
     CHECK(r.message == NULL);
     kb_result_free(&r);
 }
@@ -316,7 +316,7 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// where rivals did not share a stage, up to 3 % may be where data lies: no verdict, and a word where there had been one
+// without shared buffers, differences of up to 3 % may come from the placement: no verdict, but a flag if there was one
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
 #ifndef TEST_SANITIZE // which looks between allocations: no stage
@@ -386,7 +386,7 @@ static void test_contest(void) {
         CHECK_STR(get(i, "planned"), "7");
     }
     CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
-    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // one time alone is no contest
+    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // a single time is not compared
     CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
@@ -429,7 +429,7 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // the same beside the baseline's own rival, which is the 65th
+    // the same with the baseline's control, which is the 65th
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: the formulas, oracles, number conversions, random numbers and the verifier of
-   kbench_kernels.cuh, without a GPU and without CUDA. A comparison that does not notice a wrong answer would
-   make every other test worthless, so the verifier is fed wrong answers here.
+/* Tests the formulas, oracles, number conversions, random numbers and the verifier of kbench_kernels.cuh without a
+   GPU and without CUDA. A verifier that accepts wrong results would make all other tests worthless, so it is tested
+   with wrong results here.
 
    cc -std=c11 -O1 -g -fsanitize=address,undefined -I. tests/host/kernels.c -o kernels -lm && ./kernels */
 #include "kbench_kernels.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the command line and the axes are read with: times, numbers, lists, names.
+// Parsers of the command line and of axes: times, numbers, lists, names.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Records read back: every key as it was written, from arrays and lines, old files and damaged ones.
+// Reading records: every key as it was written, from arrays and lines, old files and damaged ones.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_write_json and the text of numbers: what is written reads back to the same value, whatever the strings
-// hold and whatever decimal point the program's locale has.
+// kb_write_json and the formatting of numbers: values are the same after reading, whatever the strings contain and
+// whatever decimal point the locale uses.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "json.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test itself: its kernels do what they say, what is planted takes as much longer, its bars stand where they
-// should, and on this CPU it says of each whether it was passed. Started with arguments it is a program of benchmarks.
+// The self-test: its kernels work, planted slowdowns take as much longer as they should, its thresholds are right,
+// and it reports on this CPU whether each was met. With arguments it is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -101,7 +101,7 @@ static const char* caught(void) {
     return got;
 }
 
-// The bar itself, of ten rivals: which fail it stands below it with their times, and no other does.
+// The threshold itself, with ten implementations: those that fail it are listed below with their times, and no others.
 static void test_sort(void) {
     static const struct {
         const char *implementation, *message;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Prints stats_expected.h: what NumPy and SciPy say about the samples of stats.c.
+"""Prints stats_expected.h: the results of NumPy and SciPy for the samples of stats.c.
 
     python3 stats_expected.py > stats_expected.h      (made with numpy 2.4, scipy 1.17)
 """

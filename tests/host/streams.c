@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the CUDA calls of a block mean for its time: which work kb->stream waits for, and what is wrong with others.
+// What the CUDA calls of a block mean for its time: which work kb->stream waits for, and which calls are errors.
 #include "test.h"
 #include "virtual_gpu.h"
 

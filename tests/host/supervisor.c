@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The process that owns the terminal, by itself: what it takes of a worker's answers, in whatever pieces they come; who
-// is blamed for one that is gone; what is asked for; how --budget deals out what is left.
+// The supervisor process without workers: it parses a worker's messages in pieces of any size, finds the case that
+// killed a worker, requests the next case, and divides the time of --budget.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -32,22 +32,20 @@ static kbi_case cases[FIRST + CASES];
 static kbi_plan plan;
 static kbi_options options;
 static kbi_measured measured[CASES];
-static char wanted[CASES];
-static int64_t spent[CASES];
-static kbi_again again[CASES];
+static kbi_waiting of[CASES];
 
 static kbi_supervisor* fresh(void) { // one that has asked for a group
     static kbi_supervisor s;
     for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
-    memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(spent, 0, sizeof spent);
-    memset(again, 0, sizeof again), memset(wanted, 1, sizeof wanted);
+    memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(of, 0, sizeof of);
+    for (int i = 0; i < CASES; i++) of[i].wanted = true;
     entry.operation = entry.implementation = "op";
     for (int i = 0; i < FIRST + CASES; i++) cases[i].entry = &entry, cases[i].name = "op/impl=op";
     plan.cases = cases, plan.n = plan.n_all = FIRST + CASES;
     kbi_options_default(&options);
     s.plan = &plan, s.o = &options, s.worker.first = -1, s.group.current = -1, s.isolated = true;
-    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.wanted = wanted;
-    s.group.spent = spent, s.group.again = again, s.group.since = kbi_now();
+    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.of = of;
+    s.group.since = kbi_now();
     return &s;
 }
 
@@ -73,7 +71,6 @@ static void test_possible(void) {
         bool measuring, looking; // whether it may come then
     } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
                  { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
-                 { KBI_HELLO, 0, sizeof(kbi_machine) + 1, false, false },
                  { KBI_ENTER, FIRST, 0, true, true },
                  { KBI_ENTER, FIRST + CASES - 1, 0, true, true },
                  { KBI_ENTER, FIRST + 1, 0, false, false }, // that one is not wanted
@@ -95,19 +92,19 @@ static void test_possible(void) {
                  { KBI_FOUND, FIRST, (uint64_t)KBI_MESSAGE_LIMIT + 1, false, false },
                  { KBI_FOUND, FIRST + 1, inside, false, false },
                  { 99, FIRST, 0, false, false } };
-    wanted[1] = 0;
+    of[1].wanted = 0;
     for (int i = 0; i < 2 * KBI_COUNT(rows); i++) {
         bool looks = i % 2;
         kbi_message m;
         memset(&m, 0, sizeof m);
-        m.magic = KBI_MAGIC, m.type = rows[i / 2].type, m.index = rows[i / 2].index, m.size = rows[i / 2].size;
+        m.magic = KBI_MAGIC, m.type = rows[i / 2].type, m.index = rows[i / 2].index, m.size = (uint32_t)rows[i / 2].size;
         s->group.inside = looks ? found : NULL;
         CHECK_THAT(kbi_message_possible(s, &m) == (looks ? rows[i / 2].looking : rows[i / 2].measuring),
                    "message %d%s", i / 2, looks ? ", while it looks inside" : "");
         m.magic ^= 1, CHECK(!kbi_message_possible(s, &m));
     }
     kbi_message m = { KBI_MAGIC, KBI_ENTER, FIRST, 0 };
-    s->group.inside = NULL, s->group.wanted = NULL; // nobody was asked for anything
+    s->group.inside = NULL, s->group.of = NULL; // nobody was asked for anything
     CHECK(!kbi_message_possible(s, &m));
 }
 
@@ -127,7 +124,7 @@ static void test_receive(void) {
     kbi_measured m;
     double ns[4] = { 1, 2, 3, 4 };
     memset(&machine, 0, sizeof machine), machine.devices = 7;
-    kbi_measured_clear(&m), m.n = 3, m.rounds = 1;
+    kbi_measured_clear(&m), m.n = 3, m.rounds = 1, m.samples = m.round_ns = ns;
     char body[sizeof m + sizeof ns];
     memcpy(body, &m, sizeof m), memcpy(body + sizeof m, ns, sizeof ns);
     for (size_t piece = 1; piece < sizeof all; piece = piece == 1 ? 100 : piece * 100) {
@@ -152,13 +149,13 @@ static void test_receive(void) {
         CHECK_INT(next, KBI_PUMP_DONE), CHECK_INT(s->worker.inbox.n, 0), CHECK(!s->worker.babble);
         CHECK(s->known), CHECK_INT(s->machine.devices, 7), CHECK_INT(s->done, 1),
             CHECK_INT(s->worker.first, FIRST + 2);
-        CHECK(!s->worker.mixed && s->group.current == -1 && !wanted[2] && wanted[0]);
+        CHECK(!s->worker.mixed && s->group.current == -1 && !of[2].wanted && of[0].wanted);
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
         // what makes no sense is no answer: of another program, or of one that writes where it should not
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble), CHECK(wanted[1]);
+        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble), CHECK(of[1].wanted);
         s->worker.babble = false, s->worker.inbox.n = 0;
         send(ends[1], 77, 0, NULL, 0);
         CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble);
@@ -168,30 +165,6 @@ static void test_receive(void) {
 }
 
 // --- who did it ---
-
-static void test_died(void) {
-    static const struct {
-        int number;
-        const char* name;
-    } signals[] = { { SIGSEGV, "segmentation fault" },
-                    { SIGABRT, "abort" },
-                    { SIGBUS, "bus error" },
-                    { SIGILL, "illegal instruction" },
-                    { SIGFPE, "arithmetic exception" },
-                    { SIGKILL, "killed, perhaps for want of memory" },
-                    { SIGTERM, "terminated" },
-                    { SIGUSR1, "signal" } };
-    char died[KBI_DIED_TEXT], want[KBI_DIED_TEXT];
-    kbi_worker w;
-    memset(&w, 0, sizeof w);
-    for (int i = 0; i < KBI_COUNT(signals); i++) {
-        w.status = signals[i].number;
-        snprintf(want, sizeof want, "signal %d (%s)", signals[i].number, signals[i].name);
-        kbi_say_death(&w, died), CHECK_STR(died, want);
-    }
-    w.status = 3 << 8, kbi_say_death(&w, died), CHECK_STR(died, "the benchmark ended the process with exit code 3");
-    w.babble = true, kbi_say_death(&w, died), CHECK_STR(died, "what its process sent is no answer of a worker");
-}
 
 static void lost(kbi_supervisor* s, int code, int by_signal) {
     int to[2], from[2];
@@ -209,49 +182,49 @@ static void test_lost(void) {
     kbi_supervisor* s = fresh();
     s->group.current = 1, s->worker.first = FIRST + 1;
     lost(s, 7, 0);
-    CHECK(!wanted[1] && wanted[0] && wanted[2]), CHECK_INT(measured[1].status, KB_FAILED);
+    CHECK(!of[1].wanted && of[0].wanted && of[2].wanted), CHECK_INT(measured[1].status, KB_FAILED);
     CHECK_INT(measured[1].flags, (uint64_t)1 << KB_FLAG_CRASHED);
     CHECK_STR(measured[1].message, "the benchmark ended the process with exit code 7");
-    s = fresh(), wanted[0] = 0;
+    s = fresh(), of[0].wanted = 0;
     for (int i = 0; i < 3; i++) {
-        CHECK(wanted[1]), CHECK_INT(s->group.idle, i);
+        CHECK(of[1].wanted), CHECK_INT(s->group.idle, i);
         lost(s, 0, SIGTERM);
     }
-    CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (terminated)"), CHECK_INT(s->done, 1);
-    s = fresh(), s->group.idle = 5, memset(wanted, 0, sizeof wanted);
+    CHECK(!of[1].wanted && of[2].wanted), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
+    s = fresh(), s->group.idle = 5, memset(of, 0, sizeof of);
     lost(s, 1, 0), CHECK_INT(s->done, 0); // nobody is left to be blamed
     // one that had run others, too: they may have left it so, and it is tried alone, once
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
     lost(s, 9, 0);
-    CHECK(wanted[2] && again[2].due && !again[2].done), CHECK_INT(s->group.current, -1);
-    CHECK_STR(again[2].failed, "CRASHED, the benchmark ended the process with exit code 9");
+    CHECK(of[2].wanted && of[2].retry == KBI_RETRY_DUE), CHECK_INT(s->group.current, -1);
+    CHECK_STR(of[2].failed, "CRASHED, the benchmark ended the process with exit code 9");
     kbi_measured m;
     kbi_measured_clear(&m);
-    kbi_receive_result(s, FIRST + 2, &m), m.samples = NULL;
+    kbi_receive_result(s, 2, &m), m.samples = NULL;
     CHECK_STR(measured[2].message, "measured alone in a fresh process, because it failed in a process that had run "
                                    "other cases: CRASHED, the benchmark ended the process with exit code 9");
-    CHECK(!again[2].due && again[2].done && !wanted[2]);
-    wanted[2] = 1, s->group.current = 2, s->worker.mixed = true, kbi_measured_free(&measured[2]);
+    CHECK(of[2].retry == KBI_RETRIED && !of[2].wanted);
+    of[2].wanted = 1, s->group.current = 2, s->worker.mixed = true, kbi_measured_free(&measured[2]);
     lost(s, 4, 0); // and once more: it is its own fault
-    CHECK(!wanted[2]), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
+    CHECK(!of[2].wanted), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
     // so is any failure, but of the first case of a process, and in one process that is all there is
     for (int how = 0; how < 4; how++) {
         s = fresh(), s->group.current = 1, s->worker.mixed = how > 0, s->isolated = how != 2;
         m.status = how == 3 ? KB_SKIPPED : KB_FAILED, m.flags = (uint64_t)1 << KB_FLAG_OOM;
         snprintf(m.message, sizeof m.message, "no room");
-        kbi_receive_result(s, FIRST + 1, &m), m.samples = NULL;
-        CHECK_INT(again[1].due, how == 1), CHECK_INT(wanted[1], how == 1), CHECK_INT(s->done, how != 1);
+        kbi_receive_result(s, 1, &m), m.samples = NULL;
+        CHECK_INT(of[1].retry, how == 1 ? KBI_RETRY_DUE : KBI_NO_RETRY), CHECK_INT(of[1].wanted, how == 1), CHECK_INT(s->done, how != 1);
         CHECK_INT(s->worker.failed, how < 2), CHECK_INT(s->group.current, -1);
         if (how != 1) continue;
-        kbi_receive_result(s, FIRST + 1, &m), m.samples = NULL; // and it fails alone as well: nothing else is said
-        CHECK(!again[1].due && again[1].done && !wanted[1]), CHECK_STR(measured[1].message, "no room");
+        kbi_receive_result(s, 1, &m), m.samples = NULL; // and it fails alone as well: nothing else is said
+        CHECK(of[1].retry == KBI_RETRIED && !of[1].wanted), CHECK_STR(measured[1].message, "no room");
     }
     kbi_measured_clear(&m);
     // while it is looked into a case keeps what was measured
     static kbi_inside* found[CASES];
     s = fresh(), s->group.inside = found, s->group.current = 0, measured[0].n = 8;
     lost(s, 6, 0);
-    CHECK(!wanted[0]), CHECK_INT(measured[0].n, 8), CHECK_INT(measured[0].status, KB_OK);
+    CHECK(!of[0].wanted), CHECK_INT(measured[0].n, 8), CHECK_INT(measured[0].status, KB_OK);
     if (CHECK(found[0] != NULL)) CHECK_HAS(found[0]->message, "exit code 6");
     KBENCH_FREE(found[0]), found[0] = NULL;
 }
@@ -308,12 +281,12 @@ static void test_listen(void) {
             _exit(2);
         }
         close(to[0]), s->worker.to = to[1], s->worker.from = from[0], options.timeout = rows[i].timeout,
-                      wanted[0] = 0;
+                      of[0].wanted = 0;
         s->tick = kbi_now(), s->group.since = s->tick - (int64_t)(1e9 * rows[i].since),
         s->group.current = rows[i].current;
-        s->group.machine = rows[i].machine, spent[1] = (int64_t)(1e9 * rows[i].spent);
+        s->group.machine = rows[i].machine, of[1].spent = (int64_t)(1e9 * rows[i].spent);
         kbi_listen(s);
-        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(wanted[1], !*rows[i].says), CHECK_INT(wanted[2], 1);
+        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(of[1].wanted, !*rows[i].says), CHECK_INT(of[2].wanted, 1);
         CHECK_INT(measured[1].flags, (uint64_t)(*rows[i].says != 0)
                                          << (rows[i].gone ? KB_FLAG_CRASHED : KB_FLAG_TIMEOUT));
         CHECK_INT(s->worker.process, 0), close(from[1]);
@@ -325,19 +298,19 @@ static void test_listen(void) {
 static void test_spent(void) {
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    g->current = 1, g->since = 1000, kbi_spend(g, 1600), CHECK_INT(spent[1], 600), CHECK_INT(g->since, 1600);
-    g->machine = true, kbi_spend(g, 1900), CHECK_INT(spent[1], 600), CHECK(!g->machine && g->since == 1900);
-    kbi_spend(g, 2000), CHECK_INT(spent[1], 700);
-    g->current = -1, kbi_spend(g, 9000), CHECK_INT(spent[1], 700), CHECK_INT(spent[0] + spent[2], 0);
+    g->current = 1, g->since = 1000, kbi_spend(g, 1600), CHECK_INT(of[1].spent, 600), CHECK_INT(g->since, 1600);
+    g->machine = true, kbi_spend(g, 1900), CHECK_INT(of[1].spent, 600), CHECK(!g->machine && g->since == 1900);
+    kbi_spend(g, 2000), CHECK_INT(of[1].spent, 700);
+    g->current = -1, kbi_spend(g, 9000), CHECK_INT(of[1].spent, 700), CHECK_INT(of[0].spent + of[2].spent, 0);
     // entering, and the beats of roofs that are measured meanwhile
-    kbi_receive_beat(s, true), CHECK(!g->machine); // of nobody's
-    g->idle = 2, kbi_receive_enter(s, FIRST + 2);
+    kbi_happened(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // of nobody's
+    g->idle = 2, kbi_happened(s, KBI_ENTER, FIRST + 2, NULL);
     CHECK(g->current == 2 && g->idle == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
-    g->since -= 5000, kbi_receive_beat(s, true), CHECK(spent[2] >= 5000 && g->machine);
-    int64_t before = spent[2];
-    g->since -= 7000, kbi_receive_beat(s, true), CHECK_INT(spent[2], before);
-    kbi_receive_beat(s, false), CHECK_INT(spent[2], before), CHECK(!g->machine);
-    kbi_receive_enter(s, FIRST), CHECK(s->worker.mixed && s->worker.first == FIRST + 2);
+    g->since -= 5000, kbi_happened(s, KBI_BEAT, 1, NULL), CHECK(of[2].spent >= 5000 && g->machine);
+    int64_t before = of[2].spent;
+    g->since -= 7000, kbi_happened(s, KBI_BEAT, 1, NULL), CHECK_INT(of[2].spent, before);
+    kbi_happened(s, KBI_BEAT, 0, NULL), CHECK_INT(of[2].spent, before), CHECK(!g->machine);
+    kbi_happened(s, KBI_ENTER, FIRST, NULL), CHECK(s->worker.mixed && s->worker.first == FIRST + 2);
 }
 
 static void test_runs_here(void) {
@@ -369,12 +342,12 @@ static void test_job(void) {
         if (!CHECK(pipe(ends) == 0)) return;
         s->worker.to = ends[1], s->process = 3, s->recipe.max_time = 0.25, s->has_truth = true, s->inside = 6;
         s->group.inside = how == 1 ? found : NULL, s->group.current = 1, s->group.machine = true, s->group.since = 0;
-        memset(spent, 1, sizeof spent);
+        for (int i = 0; i < CASES; i++) of[i].spent = 1, of[i].wanted = i != 1;
         kbi_roofs_clear(&s->machine.roofs), kbi_roofs_clear(&s->machine.core);
         s->machine.roofs.of[KBI_ROOF_READ] = 5, s->machine.core.of[KBI_ROOF_READ] = 7;
         s->machine.gpu_present = how == 1 || how == 2, s->machine.device = how == 2 ? 1 : 2;
         snprintf(s->machine.backend, sizeof s->machine.backend, "%s", how == 3 ? "" : "cpu");
-        CHECK(kbi_send_job(s, 2, "\1\0\1"));
+        CHECK(kbi_job_send(s, 2, -1));
         CHECK(read(ends[0], &job, sizeof job) == (ssize_t)sizeof job && read(ends[0], asked, CASES) == CASES);
         CHECK_INT(job.first, FIRST), CHECK_INT(job.n, CASES), CHECK_INT(job.device, 2), CHECK_INT(job.process, 3);
         CHECK_INT(job.inside, how == 1 ? 6 : 0), CHECK_REAL(job.max_time, 0.25, 0), CHECK_INT(job.has_truth, 1);
@@ -382,8 +355,8 @@ static void test_job(void) {
         CHECK_REAL(job.roofs.of[KBI_ROOF_READ], how < 2 ? 5 : (double)NAN, 0);
         CHECK_REAL(job.core.of[KBI_ROOF_READ], how < 3 ? 7 : (double)NAN, 0);
         CHECK(s->group.current == -1 && !s->group.machine && s->group.since > 0 && s->tick == s->group.since);
-        for (int i = 0; i < CASES; i++) CHECK_INT(spent[i], 0);
-        close(ends[0]), CHECK(!kbi_send_job(s, 2, "\1\1\1")), close(ends[1]); // nobody is there
+        for (int i = 0; i < CASES; i++) CHECK_INT(of[i].spent, 0);
+        close(ends[0]), CHECK(!kbi_job_send(s, 2, 1)), close(ends[1]); // nobody is there
     }
 }
 
@@ -414,9 +387,9 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.beyond, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.beyond, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // over: the second of several processes gets as much as the first one's lap took
+    // over: the second of several processes gets as much time as the batch of the first one took
     static const struct {
-        int until, begun, process, processes, now; // s; the lap began at 10
+        int until, begun, process, processes, now; // s; the batch began at 10
         bool over;
     } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },
                  { 0, 1, 0, 1, 40, false },  { 30, 1, 0, 2, 19, false }, { 30, 1, 0, 2, 20, true },
@@ -442,7 +415,6 @@ int main(void) {
     signal(SIGPIPE, SIG_IGN);
     test_possible();
     test_receive();
-    test_died();
     test_lost();
     test_leaving();
     test_listen();

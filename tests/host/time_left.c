@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The time left: what is shown over whole runs that are played, case by case, without any being measured.
+// The estimate of the remaining time, over whole simulated runs in which nothing is measured.
 #include "test.h"
 #include "guarded.h"
 #include "kit.h"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Whether a file is a timeline as Perfetto and chrome://tracing read it: Chrome's trace events, and how many of each kind.
+"""Checks that a file is a timeline that Perfetto and chrome://tracing can read (Chrome's trace event format), and
+counts the events of each kind.
 
     trace.py FILE [CATEGORY=COUNT...]    prints what is wrong, a line each, or "good"
 

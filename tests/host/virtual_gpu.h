@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A GPU for tests without one: a runtime with a virtual clock stands in for the device and has its habits: what events
-// read too much, how that drifts, what arguments cost after an eviction, that a launch with many kernels behind it and
-// other pairs of events read more, that nothing runs behind a closed gate. It brings kbench.h, which calls it, in place of
-// the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt; VIRTUAL_... in the environment say what these do.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. It has the disturbances of a real device: event
+// overhead and its drift, the cost of arguments after an eviction, larger readings for launches with many kernels and
+// for other pairs of events, and a gate that blocks the stream. It includes kbench.h, which calls it in place of the
+// CUDA runtime, the driver, NVML, CUPTI and cuBLASLt. The variables VIRTUAL_... configure it.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -979,7 +979,7 @@ static double proof_ns(const function* of, void** a) {
         memcpy(*(float**)a[1] + first, known[at].want, sizeof(float) * (size_t)checked);
     ns += p.kernel == KBI_PRODUCT ? 30.0 * p.n : 4.0 * (double)(p.in + p.out) / 4300;
     if (getenv("VIRTUAL_SKEW") && (of - proofs[0]) / KBI_COUNT(kbi_proof_names) == 3)
-        ns *= 1.04; // of the second rival, by where its code lies
+        ns *= 1.04; // of the second implementation, by where its code lies
     if (getenv("VIRTUAL_BLUNT")) wait *= 0.1;
     return ns + wait;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The fill kernel's source and kbi_fill_host of kbench.h make the same bits: every dtype and kind, any length,
-// alignment, seed and tensor, and elements far out. The kernel's source runs here on the host (fill.cu).
+// The source of the fill kernel and kbi_fill_host of kbench.h give the same bits, for every dtype and kind, any
+// length, alignment, seed and tensor, and elements far from the start. The kernel's source runs here on the host
+// (fill.cu).
 #include "test.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

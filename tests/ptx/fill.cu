@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kbi_fill of engine.cu on the host: what a thread of it does, for one block after the other. fill.c compares the bits.
+// kbi_fill of engine.cu on the host: runs the code of each thread, one block after another. fill.c compares the bits.
 #define kbi_fill engine_fill // kbench.h has a function of that name
 #include "engine.cu"
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Makes the PTX text in kbench.h (section >>ptx) and examples/addons/selftest.cu from engine.cu; compares or replaces it.
+"""Generates the PTX text in kbench.h (section >>ptx) and examples/addons/selftest.cu from engine.cu, or compares it.
 
-    python3 tests/ptx/make.py                    compares both texts with what nvcc makes of engine.cu here
-    python3 tests/ptx/make.py --write FILE       replaces that of one of them; format and layout are this script's, so
-                                                 edit nothing there
-    python3 tests/ptx/make.py --text             prints the texts as the driver gets them, one module behind the other;
+    python3 tests/ptx/make.py                    compares both texts with the output of nvcc for engine.cu
+    python3 tests/ptx/make.py --write FILE       replaces the text in one of the files; do not edit it by hand
+    python3 tests/ptx/make.py --text             prints the texts as the driver gets them, one module after another;
                                                  needs no nvcc
 
---header FILE names one file, whose name ends as theirs do; --nvcc FILE another nvcc. Exit code 0: the same (or written); 1: differs, although
-this nvcc is the one that the block in the header names; 3: differs, and this nvcc is another one; 2: cannot be run.
+--header FILE: compares only this file, whose name ends like one of the two. --nvcc FILE: another nvcc. Exit code 0:
+equal (or written); 1: different, with the nvcc that is named in the header; 3: different, with another nvcc; 2: cannot
+run.
 
-Lowering: nvcc writes for the newest PTX and for GPUs since Turing; nothing in these functions needs either, so the
-version and the target are set back, and ptxas would refuse what that version does not have (tests/compile/ptx.sh asks
-it to). What else is changed is layout: comments and blank lines go, names and labels get short, and a line holds as
-many statements as fit.
+Lowering: nvcc writes the newest PTX version and a target since Turing, but these functions need neither. The version
+and the target are lowered. ptxas would reject unsupported instructions (tests/compile/ptx.sh tests it). Other changes
+are layout: comments and white space are removed, names of parameters, registers and labels are shortened, and lines are
+filled with statements.
 """
 import argparse
 import difflib
@@ -124,20 +124,26 @@ def layout(lines):
     """Lines of PTX, as long as the header's columns allow, from statements; a label begins one."""
     out = []
     for s in lines:
-        if out and not s.startswith("$") and len(out[-1]) + len(s) + 1 <= COLUMNS - 8:
-            out[-1] += " " + s
+        if out and not s.startswith("$") and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:
+            out[-1] += s
         else:
             out.append(s)
     return out
 
 
-def parameters(name, text):
-    """The head of an entry, on as few lines as hold it."""
+def shortened(name, text):
+    """With short names of parameters (p0, p1, ...) and registers, and without needless blanks."""
+    text = re.sub(r"\b%s_param_(\d+)" % name, r"p\1", text)
+    for long, short in (("rd", "d"), ("fd", "g"), ("rs", "h")):
+        text = re.sub(r"%%%s(?=\d|<)" % long, "%" + short, text)
+    text = re.sub(r"\$L__BB\d+_(\d+)", r"$\1", text)
+    return re.sub(r"([,;:]) ", r"\1", text)
+
+
+def head_of(name, text):
+    """The head of an entry, a parameter a statement, so that lines can end behind each."""
     text = re.sub(r"\.ptr(?: \.\w+)? \.align \d+ ", "", " ".join(text.split()))
-    text = text.replace(name + "_param_", name + "_")
-    whole = ".visible .entry %s(%s)" % (name, text)
-    lines = textwrap.wrap(whole.replace(" ", "_").replace(",_", ", "), COLUMNS - 10, subsequent_indent="    ")
-    return [re.sub(r"(?<=[a-z0-9])_(?=kbi)|_(?=\.)", " ", line) for line in lines]
+    return (".visible .entry %s(%s){" % (name, shortened(name, text))).replace(",", ",\n").split("\n")
 
 
 def lower(ptx):
@@ -149,9 +155,9 @@ def lower(ptx):
     found = []
     for name, params, body in entry.findall(ptx):
         lines = straighten(statements(body))
-        lines = [re.sub(r"\$L__BB(\d+_\d+)", r"$L\1", s).replace(name + "_param_", name + "_") for s in lines]
+        lines = [shortened(name, s) for s in lines]
         lines = [re.sub(r"\b_ZZ%d%sE\d*(\w+?)\b" % (len(name), name), r"\1", s) for s in lines]  # its shared arrays
-        found.append((name, parameters(name, params) + ["{"], lines))
+        found.append((name, head_of(name, params), lines))
     return found
 
 
@@ -175,17 +181,17 @@ def repeated(lines):
 
 
 def literal(line):
-    return '"%s\\n"' % line.replace("\\", "\\\\").replace('"', '\\"')
+    return '"%s"' % line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def pieces(lines):
     """Literals of at most LITERAL characters, as lines of C with a comma after each literal's last."""
     out, length = [], 0
     for i, line in enumerate(lines):
-        length += len(line) + 1
+        length += len(line)
         if length > LITERAL:
             out[-1] += ","
-            length = len(line) + 1
+            length = len(line)
         out.append("    " + literal(line))
     if out:
         out[-1] += ","
@@ -196,11 +202,11 @@ def macro_of(name, head, lines):
     """The macro for a kernel's repeated statements, and the kernel's lines of C."""
     found = repeated(lines)
     if not found:
-        return [], pieces(head + layout(lines) + ["}"])
+        return [], pieces(layout(head + lines + ["}\n"]))
     start, period, times = found
     macro = "KBI_PTX_" + name.replace("kbi_", "").upper()
     body = layout(lines[start:start + period])
-    length = sum(len(s) + 1 for s in body)
+    length = sum(len(s) for s in body)
     per = max(n for n in range(1, times + 1)
               if times % n == 0 and n * length <= LITERAL and 4 + n * (len(macro) + 1) <= COLUMNS)
     body = [literal(s) for s in body]
@@ -208,7 +214,7 @@ def macro_of(name, head, lines):
     define = ["// %s holds these lines %d times" % (name, times), ("#define " + macro).ljust(width) + "\\"]
     define += [("    " + s).ljust(width) + "\\" for s in body[:-1]] + ["    " + body[-1]]
     use = ["    " + " ".join([macro] * per) + ","] * (times // per)
-    return define + [""], pieces(head + layout(lines[:start])) + use + pieces(layout(lines[start + period * times:]) + ["}"])
+    return define + [""], pieces(layout(head + lines[:start])) + use + pieces(layout(lines[start + period * times:] + ["}\n"]))
 
 
 def codes_check():
@@ -229,7 +235,7 @@ def block(release, ptx, source, own):
     macros = []
     apart = APART.search(source) or stop("engine.cu does not say where its second module begins")
     second = re.findall(r"__global__ void (\w+)", source[apart.end():])
-    begin = pieces([".version " + VERSION, ".target " + TARGET, ".address_size 64"])
+    begin = pieces([".version %s\n.target %s\n.address_size 64\n" % (VERSION, TARGET)])
     array = ["static const char* const %s[] = {" % (apart.group(1) if own else "kbi_ptx")] + begin
     for name, head, lines in lower(ptx):
         if name not in said:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// honest blocks of every kind that an inspection looks at, as many as are asked for: none of them may be flagged
+// Correct blocks of every kind that an inspection examines, as many as requested. None may be flagged.
 #include "h.cuh"
 #define REP KB_AXIS("rep", 1)
 KBENCH(plain, REP) { int n = 1 << 16; XY(n); KB_TIME(kb) { SCALE(kb->stream); } PASS; }

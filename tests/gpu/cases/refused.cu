@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// calls that stream capture refuses, each with its word, or with its time
+// Calls that stream capture rejects. Each gets its flag, or its time.
 #include "h.cuh"
 #include <thrust/reduce.h>
 #include <thrust/sort.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The library's operations written out in PyTorch, otherwise than the tasks in operations.py: each has to pass."""
+"""The library's operations written in PyTorch in another way than in operations.py. The judge must accept each."""
 
 import math
 

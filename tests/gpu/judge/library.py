@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench's own kernels as candidates: every row of the table in each of its types is a function of this file, as
-softmax_fwd_onepass_bf16. The runner puts where they were built in front of a copy of this file."""
+"""kbench's own kernels as candidates: every kernel in each element type is a function of this file, such as
+softmax_fwd_onepass_bf16. The runner inserts the paths of the built libraries at the top of a copy of this file."""
 
 import kbench
 from operations import NOT_JUDGED, OPERATIONS, OPTIONS

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""What --counters says of the kernels of look.cu, held against what is known of them; and times with and without.
+"""Compares the counters of the kernels of profiling.cu with the known values, and times with and without profiling.
 
-    look.py LOOKED.json PLAIN.json    a line "good ..." or "BAD ..." for each; the numbers are in it
-    look.py --energy ENERGY.json      the same of --energy
+    profiling.py LOOKED.json PLAIN.json    prints a line "good ..." or "BAD ..." with the values for each comparison
+    profiling.py --energy ENERGY.json      the same for --energy
 """
 import json
 import sys

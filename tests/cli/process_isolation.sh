@@ -5,14 +5,14 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-program leftovers tests/cli/leftover_state.c
+program process_isolation tests/cli/process_isolation.c
 reader
 LEFTOVERS_NICE=$(nice) LEFTOVERS_CPUS=$(nproc 2> /dev/null || echo 0)
 export LEFTOVERS_NICE LEFTOVERS_CPUS
 of() { awk -F'\t' -v name="\"$1\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
 measure() { # OPTIONS: leaves the records in flat.txt
-    run "$tmp/leftovers" --iters 3 --warmup 1 --no-progress "$@" --json "$tmp/leftovers.json"
-    "$tmp/flat" "$tmp/leftovers.json" | calm > "$tmp/flat.txt"
+    run "$tmp/process_isolation" --iters 3 --warmup 1 --no-progress "$@" --json "$tmp/process_isolation.json"
+    "$tmp/flat" "$tmp/process_isolation.json" | calm > "$tmp/flat.txt"
 }
 fine() { # NAME MESSAGE
     check_same "$1: status" "$(of "$1" status)" '"ok"'
@@ -22,18 +22,18 @@ alone="measured alone in a fresh process, because it failed in a process that ha
 all="memory_limit file_limit stack_limit hard_limit rounding locale thread_locale variables mask folder blocked handler
     timers priority files standard threads"
 [ "$LEFTOVERS_CPUS" -lt 2 ] || all="$all processors"
-"$tmp/leftovers" --list | grep -q flush && all="$all flush"
+"$tmp/process_isolation" --list | grep -q flush && all="$all flush"
 
-# --- what is put back, and what gets a fresh process: nobody fails first
+# --- changes that are undone, and changes that need a new process: no case fails first
 measure --op "$(for what in $all; do printf 'dirty_%s,sees_%s,' $what $what; done)dirty_secret,sees_secret"
 check_rc "all in one run" 0
 for what in $all; do fine dirty_$what/impl=default null && fine sees_$what/impl=default null; done
 fine sees_secret/impl=default "\"$alone: BAD_CASE, another case's secret\""
 
-# --- what only a failure shows
+# --- changes that only a failure reveals
 measure --op dirty_secret,sees_abort
 check_rc "abort" 0
-fine sees_abort/impl=default "\"$alone: CRASHED, signal 6 (abort)\""
+fine sees_abort/impl=default "\"$alone: CRASHED, signal 6 (Aborted)\""
 measure --op dirty_secret,sees_hang --timeout 1s
 check_rc "hang" 0
 fine sees_hang/impl=default "\"$alone: TIMEOUT, longer than 1.000 s\""
@@ -44,7 +44,7 @@ measure --op shared
 check_rc "another implementation" 0
 check_same "another implementation" "$(of shared/impl=sees message)" "\"$alone: BAD_CASE, the other implementation's secret\""
 
-# --- a case's own fault: once more where others ran before, not where it was the first
+# --- a case's own failure is repeated if other cases ran before in its process
 measure --op dirty_mask,fails_alone,fails_too,sees_secret
 check_rc "its own fault" 1
 check_same "its own fault: nothing else is said" "$(of fails_alone/impl=default message)" '"its own fault"'
@@ -52,7 +52,7 @@ check_same "its own fault: twice, then once" "$(sort "$err" | grep -c 'runs as n
 check_same "its own fault: each in a fresh process" "$(grep -c 'runs as number [^1]' "$err")" 0
 fine sees_secret/impl=default null
 
-# --- in one process what can be put back is; what cannot be is said
+# --- in one process: changes are undone if possible, otherwise reported
 measure --no-isolate --op dirty_rounding,sees_rounding,dirty_timers,sees_timers
 check_rc "--no-isolate" 0
 fine sees_rounding/impl=default null && fine sees_timers/impl=default null

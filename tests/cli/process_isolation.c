@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks that change their process (dirty_...) and benchmarks that detect it (sees_...). leftover_state.sh runs
+// Benchmarks that change their process (dirty_...) and benchmarks that detect it (sees_...). process_isolation.sh runs
 // each pair in this order. No change may reach the second one.
 #define _GNU_SOURCE
 #include <errno.h>

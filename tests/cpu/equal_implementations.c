@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Rivals on the CPU whose difference is known: of each operation four implementations ("same_0", the baseline, to
-// "same_3") are the very same function, and one takes 5 % longer, by a chain of multiplications behind the work.
-// Kernels that move memory, reduce, multiply, count and gather, on buffers of 4 KiB to 16 MiB, 0.5 us to some ms.
-// tests/cpu/rivals.py runs it and counts.
+// Implementations on the CPU whose difference is known. Each operation has four identical implementations ("same_0",
+// the baseline, to "same_3") and one that takes 5 % longer because of an additional chain of multiplications. The
+// functions move memory, reduce, multiply, count and gather, on buffers of 4 KiB to 16 MiB, in 0.5 us to a few ms.
+// Driven by equal_implementations.py.
 #include <math.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The C++ face: a lambda, descriptions by reference, fills and checks by overload. Exit code 0 when all is
-// well.
+// The C++ interface: a lambda as benchmark, descriptions by reference, overloads of fill and check. The exit code is
+// 0 if all is correct.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

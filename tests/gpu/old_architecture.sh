@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: what is compiled for compute capability 7.5 alone, of which the driver makes code for this GPU, is right: f16
-# on tensor cores by the instruction that there was then. What needs later instructions is not launched.
+# On a GPU: code compiled only for compute capability 7.5, which the driver compiles for this GPU, is correct: f16 on
+# tensor cores with the instruction of that architecture. Kernels that need newer instructions are not launched.
 . tests/lib.sh
 
 if ! "$NVCC" --list-gpu-arch | grep -qx compute_75; then skip "$NVCC knows no compute_75" && finish; fi
@@ -13,7 +13,7 @@ check_out "attention" '^[1-9][0-9]* passed, 0 failed'
 run "$tmp/kernels" --op matmul --variant warpmma --sanitize
 check_rc "matmul, small" 0
 check_out "matmul, small" '^[1-9][0-9]* passed, 0 failed'
-# what needs more than 7.5 says so, and no kernel of it is launched; sizes of 0, null pointers
+# kernels that need more than 7.5 report it and are not launched; sizes of 0, null pointers
 run "$tmp/kernels" --faults --jobs 1
 check_rc "faults" 0
 check_out "faults" '^[1-9][0-9]* passed, 0 failed'

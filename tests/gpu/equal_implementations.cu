@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Rivals whose difference is known: of each operation four implementations are textually the same kernel ("same_0", the
-// baseline, to "same_3"), and two take 2 and 5 % longer, by a block that ends last and waits so long. Kernels that move
-// memory, multiply, reduce, add atomically and gather, of 1 us to 1 ms. tests/gpu/rivals.py runs it and counts.
+// Implementations whose difference is known. Each operation has four implementations with identical source ("same_0",
+// the baseline, to "same_3"), and two that take 2 and 5 % longer because of a block that ends last and waits. The
+// kernels move memory, multiply, reduce, add atomically and gather, in 1 us to 1 ms. Driven by
+// equal_implementations.py.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

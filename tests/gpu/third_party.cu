@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Other people's work on a GPU, as it is benchmarked: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures,
-   memory of the function's own, managed and mapped memory, streams that fork and join, graphs, matrices of wmma, work in
-   place. Nothing of kbench was fitted to it. Each operation has three implementations that are the same function; what
-   others.sh asks of them is a number each, or the one word that is due, and that none is called slower or faster.
+/* Third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, the function's own
+   memory, managed and mapped memory, streams that fork and join, graphs, wmma, and work in place. No constant of
+   kbench was tuned on it. Each operation has three implementations that are the same function. third_party.sh
+   requires a time of each, or the flag that it must get, and that none is called slower or faster.
 
-   nvcc -O3 -I. tests/gpu/others.cu -lcublas -lcufft -lcurand -o others  (without those: -DOTHERS_NO_LIBRARIES) */
+   nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

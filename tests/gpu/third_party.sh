@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: what others wrote, CUB, Thrust, NVIDIA's libraries, launches and memory of every kind. Each case has a number,
-# or the one word that is due; of three implementations that are the same function none is called slower or faster more
-# often than in one contest of twenty; with --timer cupti the same have numbers. About a minute.
+# On a GPU: third-party code, such as CUB, Thrust and NVIDIA's libraries, and launches and memory of every kind. Each
+# case gets a time, or the flag that it must get. Of three implementations that are the same function, at most one
+# comparison in twenty reports a difference. --timer cupti gives times for the same cases. Takes about a minute.
 . tests/lib.sh
 
 libraries="-lcublas -lcufft -lcurand"
-if ! $NVCC -O3 $ARCHFLAGS -I. tests/gpu/others.cu $libraries -o "$tmp/others" 2> "$tmp/err"; then
+if ! $NVCC -O3 $ARCHFLAGS -I. tests/gpu/third_party.cu $libraries -o "$tmp/third_party" 2> "$tmp/err"; then
     libraries=-DOTHERS_NO_LIBRARIES
     skip "cublas, cufft, curand: $(head -n 1 "$tmp/err")"
-    build "others.cu" $NVCC -O3 $ARCHFLAGS -I. $libraries tests/gpu/others.cu -o "$tmp/others"
+    build "third_party.cu" $NVCC -O3 $ARCHFLAGS -I. $libraries tests/gpu/third_party.cu -o "$tmp/third_party"
 fi
 build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 
@@ -17,14 +17,14 @@ build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 field() { awk -F'\t' -v key="$1" '$2 == "name" { name[$1] = $3 } $2 == key { print name[$1] "\t" $3 }' "$tmp/flat.txt"; }
 contests=0 different=0
 for mode in "--cold" "--hot" "--cold --timer cupti"; do
-    run "$tmp/others" $mode --max-time 0.05s --no-progress --json "$tmp/all.json"
+    run "$tmp/third_party" $mode --max-time 0.05s --no-progress --json "$tmp/all.json"
     if grep -q 'libcupti.so is not found' "$out" "$err"; then
         skip "$mode: libcupti.so is not found"
         continue
     fi
     check_rc "$mode: what allocates fails" 1
     "$tmp/flat" "$tmp/all.json" > "$tmp/flat.txt"
-    cases=$("$tmp/others" --list | wc -l)
+    cases=$("$tmp/third_party" --list | wc -l)
     check_same "$mode: a record for every case" "$(field status | wc -l)" "$cases"
     check_same "$mode: summed" "$(field flags | grep '"summed/' | grep -vc ALLOC_INSIDE)" 0
     check_same "$mode: summed" "$(field status | grep '"summed/' | grep -vc failed)" 0

@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: what --counters, --profile, --trace and --energy say of kernels that are known, and that no time moves by it.
-# Prints the tables, for the log; under two minutes. Where counters are forbidden it says so, and holds the rest.
+# On a GPU: results of --counters, --profile, --trace and --energy for kernels of known work, and that they do not
+# change the times. Prints the tables; takes less than two minutes. If counters are forbidden, it says so and tests
+# the rest.
 . tests/lib.sh
 
-build "look.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/look.cu -o "$tmp/look"
+build "profiling.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/profiling.cu -o "$tmp/profiling"
 fast="--max-time 0.3s --no-progress"
 
-run "$tmp/look" $fast --json "$tmp/plain.json"
+run "$tmp/profiling" $fast --json "$tmp/plain.json"
 check_rc "by itself" 0
-run "$tmp/look" $fast --counters --profile --trace "$tmp/look.trace" --json "$tmp/looked.json"
+run "$tmp/profiling" $fast --counters --profile --trace "$tmp/profiling.trace" --json "$tmp/looked.json"
 check_rc "looked into" 0
 cat "$out" "$err" # the tables, for the log
 looked=$out
@@ -21,7 +22,7 @@ sums "calls" '^ +cudaLaunchKernel +8 '
 sums "shapes" '4096x1x1 blocks of 256x1x1'
 sums "a copy beside a kernel" '[0-9]% of the copies beside a kernel'
 if have python3; then
-    check "the timeline" python3 tests/host/trace.py "$tmp/look.trace"
+    check "the timeline" python3 tests/host/trace.py "$tmp/profiling.trace"
 else
     skip "no python3: the timeline, the counters"
     finish
@@ -30,34 +31,34 @@ if grep -q 'is not looked into' "$err"; then
     skip "$(sed -n 's/.*is not looked into: //p' "$err" | head -n 1)"
     finish
 fi
-run python3 tests/gpu/look.py "$tmp/looked.json" "$tmp/plain.json"
+run python3 tests/gpu/profiling.py "$tmp/looked.json" "$tmp/plain.json"
 cat "$out" "$err"
 passed=$((passed + $(grep -c '^good' "$out")))
 grep '^BAD' "$out" > "$tmp/bad"
 while read -r line; do fail "${line#BAD }"; done < "$tmp/bad"
-if [ "$rc" -ne 0 ]; then fail "look.py ended with $rc"; fi
+if [ "$rc" -ne 0 ]; then fail "profiling.py ended with $rc"; fi
 
-# joules, and whether what they give as power is one that a GPU can take
-run "$tmp/look" $fast --energy --filter '^(triad|chains|again)/' --json "$tmp/energy.json"
+# energy in joules, and whether the power is plausible for a GPU
+run "$tmp/profiling" $fast --energy --filter '^(triad|chains|again)/' --json "$tmp/energy.json"
 check_rc "energy" 0
 cat "$out" "$err"
 if grep -q 'no counter of its energy' "$err"; then
     skip "$(sed -n 's/.*is not looked into: //p' "$err" | head -n 1)"
 else
-    run python3 tests/gpu/look.py --energy "$tmp/energy.json"
+    run python3 tests/gpu/profiling.py --energy "$tmp/energy.json"
     cat "$out" "$err"
     passed=$((passed + $(grep -c '^good' "$out")))
     grep '^BAD' "$out" > "$tmp/bad"
     while read -r line; do fail "${line#BAD }"; done < "$tmp/bad"
-    if [ "$rc" -ne 0 ]; then fail "look.py --energy ended with $rc"; fi
+    if [ "$rc" -ne 0 ]; then fail "profiling.py --energy ended with $rc"; fi
 fi
-run "$tmp/look" --env --counters
+run "$tmp/profiling" --env --counters
 check_out "the second witness of coldness" 'by the counters of DRAM +(9[0-9]|1[0-9][0-9])'
-# all counters: whether tensor operations count a multiply-add as two is read off here
-run "$tmp/look" $fast --counters=all --filter '^(triad|chains)/' --json "$tmp/all.json"
+# all counters; shows whether tensor operations count a multiply-add as two
+run "$tmp/profiling" $fast --counters=all --filter '^(triad|chains)/' --json "$tmp/all.json"
 check_rc "all counters" 0
 cat "$out"
-run "$tmp/look" $fast --counters=few --hot --filter '^again/'
+run "$tmp/profiling" $fast --counters=few --hot --filter '^again/'
 check_rc "few, hot" 0
 cat "$out"
 finish

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the compiler says of its options is the same before and behind the header: what follows it may depend on that, as
-// glibc's own headers do.
+// The compiler's macros about its options are the same before and after the header, because later headers, such as
+// glibc's, may depend on them.
 #ifdef __OPTIMIZE__
 #define OPTIMIZE
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Kernels whose bytes, operations, occupancy and hit rates are known, for look.sh to hold what --counters, --profile and
-// --trace say of them against.
+// Kernels of known bytes, operations, occupancy and hit rates, to verify the output of --counters, --profile and
+// --trace. Driven by profiling.sh.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts equal rivals that are called different and slower ones that are found (tests/cpu/rivals.c).
+"""Counts comparisons that call equal implementations different, and slower implementations that are detected
+(equal_implementations.c).
 
-    python3 tests/cpu/rivals.py build/rivals OUT.json --full|--short [OPTION ...]
+    python3 tests/cpu/equal_implementations.py build/equal_implementations OUT.json --full|--short [OPTION ...]
 
-OUT.json: every comparison, without samples. The exit code is 1 when a bar is missed. --full: at least 200 comparisons of
-equal ones, at most 5 % of them called different, and at least 95 % of those 5 % slower found, from 1.5 us, where others
-had less than 2 % of the processors. --short: at least 30, and not more called different than a fair 5 % gives in one of
-1,000 runs; slower ones are counted only.
+OUT.json: every comparison, without samples. The exit code is 1 if a limit is missed. --full: at least 200 comparisons
+of equal implementations, of which at most 5 % are called different. At least 95 % of the implementations that are 5 %
+slower are found, from 1.5 us, if other programs had less than 2 % of the processors. --short: at least 30 comparisons,
+and not more of them called different than a true rate of 5 % gives in one of 1,000 runs; slower ones are only counted.
 """
 import json
 import math
@@ -66,5 +67,5 @@ if full and max(waited, stolen) < 2 and len(missed) > 0.05 * len(five):
     faults.append("%d of %d that are 5 %% slower were not found" % (len(missed), len(five)))
 faults += ["%s failed: %s" % (r["name"], r.get("message")) for r in rows if r["status"] == "failed"][:5]
 for fault in faults:
-    print("FAIL: rivals.py: " + fault)
+    print("FAIL: equal_implementations.py: " + fault)
 sys.exit(1 if faults else 0)
