@@ -5842,14 +5842,6 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
-// Two cases are one if they have one name, or differ in nothing but the order of their axes.
-static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
-    return kbi_is(a->name, b->name) ||
-           (kbi_is(a->entry->implementation, b->entry->implementation) &&
-            kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction) &&
-            kbi_same_params(a->params, a->n_params, b->params, b->n_params));
-}
-
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
@@ -5858,15 +5850,12 @@ static bool kbi_plan_unique(kbi_plan* plan) {
     int n = 0;
     for (int i = 0; i < plan->n && !twice[0]; i++) {
         kbi_case* c = &plan->cases[i];
-        uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
         const kbi_case* before = NULL;
-        for (int k = 0; k < KBI_COUNT(keys) && !before; k++) {
-            kbi_mapped* slot = kbi_map_find(&seen, keys[k]);
-            if (!slot->key)
-                kbi_map_take(&seen, slot, keys[k], n);
-            else if (kbi_same_case(&plan->cases[slot->at], c))
-                before = &plan->cases[slot->at];
-        }
+        kbi_mapped* slot = kbi_map_find(&seen, kbi_hash(0, c->name));
+        if (!slot->key)
+            kbi_map_take(&seen, slot, kbi_hash(0, c->name), n);
+        else if (kbi_is(plan->cases[slot->at].name, c->name))
+            before = &plan->cases[slot->at];
         if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
         if (!before) plan->cases[n++] = *c;
     }
@@ -11712,8 +11701,8 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms,
-                                       sizeof(double) * (size_t)n);
+    r->process_ms.of =
+        (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -12322,8 +12311,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, counters; // counters: what was counted in a case stands below its row
-    const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
+    bool colour, verbose, quiet, counters; // counters: what was counted in a case stands below its row
+    const char *sort, *columns;            // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
 // Whether this is a terminal that knows colours and how to clear a line.
@@ -12349,14 +12338,10 @@ static bool kbi_colour(FILE* f, const char* when) {
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
-    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" }; // the first that is set decides
-    const char* locale = NULL;
-    for (int i = 0; i < KBI_COUNT(names) && (!locale || !*locale); i++) locale = getenv(names[i]);
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
     how->colour = kbi_colour(out, NULL);
-    how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
 // Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
@@ -12416,7 +12401,6 @@ typedef struct kbi_cell { // a column under the heading above
     const char* title;
     double scale; // from the key's unit to the title's
     int width;
-    bool utf8;
 } kbi_cell;
 
 // The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
@@ -12458,19 +12442,6 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// A share of the whole as a bar of so many columns; more than the whole is the whole.
-static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
-    int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
-    for (int i = 0; i < columns; i++, filled -= parts) {
-        if (!utf8)
-            kbi_puts(s, filled > 0 ? "#" : ".");
-        else if (filled > 0)
-            kbi_putf(s, "\xe2\x96%c", 0x88 + parts - KBI_MIN(filled, parts)); // from a whole block down to an eighth
-        else
-            kbi_puts(s, " ");
-    }
-}
-
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
@@ -12485,7 +12456,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
         kbi_puts(s, kbi_show_percent(column == KBI_COLUMN_ROOF ? x / 100 : x, out));
     else if (column == KBI_COLUMN_BAR)
-        kbi_share_bar(s, x / 100, cell->width, cell->utf8);
+        for (int i = 0; i < cell->width; i++) kbi_puts(s, (i + 0.5) / cell->width <= x / 100 ? "#" : ".");
     else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
@@ -12715,7 +12686,6 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&cell->what);
     cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
@@ -13365,32 +13335,26 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
-// not need, since it is known well enough or fails, the later ones have. A case takes more than that: set-up, check,
-// audit, and the fewest samples. What those before took beyond their shares is set aside for those to come.
+// Each case gets the same share of the time that is left, as the --max-time of its group; later cases get what it does
+// not need. A case takes more than its share: set-up, check, audit, and the fewest samples. The time that earlier cases
+// took beyond their shares is set aside for the later ones.
 typedef struct kbi_budget {
-    int64_t until;                 // ns; 0: there is none
-    double turns, cases;           // still to be measured, by each process: how many max_times that takes, and cases
-    double beyond, measured;       // seconds that cases took beyond their shares, in all, and how many they were
-    bool begun;                    // a group: the first is measured however little time there is
-    int less, left_out;            // cases that had too little; that were not run
-    double widest;                 // the precision of those that had too little
-    char less_name[256], out[320]; // whose that is; the first of those that were not run
+    int64_t until;           // ns; 0: there is none
+    double turns, cases;     // still to be measured, by each process: how many max_times that takes, and cases
+    double beyond, measured; // seconds that cases took beyond their shares, in all, and how many they were
+    bool begun;              // a group: the first is measured however little time there is
+    int less, left_out;      // cases that had too little; that were not run
 } kbi_budget;
 
-enum { KBI_BUDGET_NAMES = 3 };
-
-// How many max_times a group of n cases takes a process: warm-up and samples, as kbi_group_seconds counts them.
-static double kbi_budget_turns(const kbi_options* o, int n) {
-    return (o->warmup_time >= 0 ? 0 : 0.5) * n + n + (n > 1);
-}
-
-// More of what is to be measured; or less, once it is.
+// More cases to be measured, or fewer: a group of n takes each process n + 1 times of sampling (one if alone), and half
+// of such a time for each warm-up, as kbi_group_seconds counts them.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
-    if (n) b->turns += processes * kbi_budget_turns(o, n), b->cases += processes * n;
+    double warm = o->warmup_time >= 0 ? 0 : 0.5;
+    b->turns += processes * (n ? warm * n + n + (n > 1) : 0);
+    b->cases += processes * n;
 }
 
-// The max_time of the group that is next. What --max-time and --min-time say stands.
+// The max_time of the next group, within --max-time and --min-time.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
     double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
@@ -13407,41 +13371,26 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->beyond += KBI_MAX(beyond, 0.0);
 }
 
-// Whether there is no time for another group. With several processes the second one is going to measure what the
-// first one did, since one by itself gives no record: of the time that is left as much as this lap has taken is for it.
+// Whether there is no time for another group. One process by itself gives no record: as much time as the first process
+// has taken for this lap is kept for the second one.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
 }
 
-// A case that is not run.
-static void kbi_budget_leave(kbi_budget* b, const char* name) {
-    size_t n = strlen(b->out);
-    if (b->left_out < KBI_BUDGET_NAMES) snprintf(b->out + n, sizeof b->out - n, "%s%.100s", n ? ", " : "", name);
-    b->left_out++;
-}
-
-// A case that was measured in a share: whether it would have taken more, and been known better.
+// A case that was measured in a share: whether more time would have made its interval narrower.
 static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
-    if (!b->until || r->status != KB_OK || share >= o->max_time || o->iters || r->precision <= o->precision) return;
-    double width = kbi_finite(r->precision) ? r->precision : (double)INFINITY;
-    if (!b->less++ || width > b->widest) {
-        b->widest = width;
-        snprintf(b->less_name, sizeof b->less_name, "%s", r->name);
-    }
+    b->less += b->until && r->status == KB_OK && share < o->max_time && !o->iters && !(r->precision <= o->precision);
 }
 
 static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
-    char text[40], width[40];
+    char text[40];
     kbi_number(o->budget, text);
     if (b->less)
-        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; %s%s: %s", text, b->less,
-                 b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
-                 kbi_finite(b->widest) ? "the widest +- is " : "too little for an interval",
-                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "", b->less_name);
+        kbi_warn("--budget %ss: %d case%s had too little time for the precision that was asked for", text, b->less,
+                 b->less == 1 ? "" : "s");
     if (b->left_out)
-        kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
-                 b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
+        kbi_warn("--budget %ss: %d not run%s", text, b->left_out,
                  o->jsonl ? "; the same command with --resume goes on with them" : "");
 }
 
@@ -14554,7 +14503,7 @@ static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, 
     kbi_budget_add(left, s->o, here, -1);
     for (int i = first; none && s->process == 0 && i < end; i++) {
         share[i - first] = -1;
-        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(left, s->plan->cases[i].name);
+        left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
     }
     return none;
 }
@@ -14948,8 +14897,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
-        for (int i = 0; over && i < plan->n; i++)
-            if (kbi_runs_here(s, &plan->cases[i])) kbi_budget_leave(&s->budget, plan->cases[i].name);
+        for (int i = 0; over && i < plan->n; i++) s->budget.left_out += kbi_runs_here(s, &plan->cases[i]);
         if (!over) code = kbi_run_device(s, device, true);
     }
     kbi_progress_clear(&s->progress);
@@ -15358,7 +15306,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         kbi_given_join(g, &given[0].desc);
         cases[i] = kbi_given_case(g, &arena, kbi_given_body, build);
         for (int k = 0; k < i && !g->fault; k++)
-            if (!given[k].fault && kbi_same_case(&cases[k], &cases[i]))
+            if (!given[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
     }
     kbi_recipe_of_desc(&recipe, &given[0].desc);
