@@ -6897,7 +6897,7 @@ static double kbi_measure_wall_bias(bool single) {
             sum += kbi_now() - began;
             if (single) kbi_lab.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / KBI_PASSES;
+        mean[i] = (double)sum / (double)KBI_PASSES;
     }
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
