@@ -7598,13 +7598,6 @@ static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
     kbi_launch_wide(KBI_F_COPY, arguments);
 }
 
-static void kbi_gpu_write(void* to, size_t bytes) {
-    uint64_t n = bytes / 16;
-    uint32_t value = 0x3f000000;
-    void* arguments[] = { &to, &n, &value };
-    kbi_launch_wide(KBI_F_WRITE, arguments);
-}
-
 // Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
 static void kbi_look_persisting(void) {
     size_t aside = 0;
@@ -8995,17 +8988,6 @@ static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uin
     return wrong;
 }
 
-// Where nothing submits work, the capture says so: libraries may have ways of their own.
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    const kbi_cuda_call *allocates = kbi_call_first(calls, n, KBI_ALLOCATES), *copies, *waits;
-    copies = kbi_call_first(calls, n, KBI_COPIES), waits = kbi_call_first(calls, n, KBI_HOST_WAITS);
-    if (allocates && !(expect & KB_EXPECT_ALLOC))
-        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, allocates, ": allocation is timed");
-    if (copies && !(expect & KB_EXPECT_TRANSFER))
-        return kbi_verdict_give(v, KB_FLAG_TRANSFER, copies, ": a copy is timed");
-    return waits && kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, waits, ": the host waits inside the timed block");
-}
-
 // What the record says of a block that capture would refuse, or change.
 static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
     for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
@@ -9022,15 +9004,26 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
 // A block that may wait or allocate is timed by the host's clock up to the end of all work. With
 // KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+    static const struct {
+        int kinds;
+        unsigned expected;
+        kb_flag flag;
+        const char* why;
+    } bad[] = { { KBI_ALLOCATES, KB_EXPECT_ALLOC, KB_FLAG_ALLOC_INSIDE, ": allocation is timed" },
+                { KBI_COPIES, KB_EXPECT_TRANSFER, KB_FLAG_TRANSFER, ": a copy is timed" },
+                { KBI_HOST_WAITS, 0, KB_FLAG_SYNC_INSIDE, ": the host waits inside the timed block" } };
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
     v->known = 1;
     v->flag = -1;
     v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
     for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) ||
-                 (!by_host && kbi_judge_order(v, calls, n, stream, strict)) ||
-                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, calls, n, stream, strict));
+    // If nothing submits work, the capture says so: libraries may have ways of their own.
+    for (int i = 0; i < KBI_COUNT(bad) && !wrong && !by_host && strict; i++) {
+        const kbi_cuda_call* c = expect & bad[i].expected ? NULL : kbi_call_first(calls, n, bad[i].kinds);
+        if (c) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    }
     if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
 }
 
@@ -9122,23 +9115,18 @@ static __thread struct kbi_outer {
     int64_t first; // of its driver calls
 } kbi_outer;
 
-static bool kbi_has_word(const char* words, const char* word) {
-    size_t n = strlen(word);
-    for (const char* at = words; (at = strstr(at, word)) != NULL; at += n)
-        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
-    return false;
-}
-
-// "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
+// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    char plain[64], *end;
-    snprintf(plain, sizeof plain, "%s", name);
-    *own = (end = strstr(plain, "_pt")) != NULL;
+    size_t n = strlen(name);
+    const char* end = strstr(name, "_pt");
+    *own = end != NULL;
+    if (end) n = (size_t)(end - name);
     for (int cut = 0; cut < 2; cut++) {
-        if (end) *end = 0;
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
-        end = strstr(plain, "_v");
+            for (const char* p = kbi_driver_calls[i].names; *p; p += strcspn(p, " "), p += *p == ' ')
+                if (strcspn(p, " ") == n && strncmp(p, name, n) == 0) return &kbi_driver_calls[i];
+        end = strstr(name, "_v");
+        if (end) n = (size_t)(end - name);
     }
     return NULL;
 }
@@ -9307,17 +9295,17 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-/*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
-    kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
-    elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
-    ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
-    they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
-    wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
-    Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured by
-    chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed, they are
-    not known: no percentage of them, and nothing is above.
-    On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; types smaller than f32
-    count as f32. Several threads pass 100 %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory. */
+// Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
+// kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
+// elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
+// ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
+// they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
+// wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
+// Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured
+// by chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed,
+// they are not known: no percentage of them, and nothing is above. On the CPU a roof is what one core reaches,
+// beyond its caches, with the vectors of this build; types smaller than f32 count as f32. Several threads pass 100
+// %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory.
 
 // --- one core of the host ---
 
@@ -9380,14 +9368,6 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Whether the data of a case may be in the host's caches, since it is less than twice the largest one. Data from
-// KB_ALLOC may be small, and read many times in a run.
-static bool kbi_core_cached(const kbi_measured* m) {
-    double evicts = 2 * (double)kbi_core_cache();
-    double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
-    return m->bytes < evicts || (tracked > 0 && tracked < evicts);
-}
-
 // The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
 // a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
 // memory takes longer than the scheduler leaves anybody alone.
@@ -9439,6 +9419,9 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 // function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     double best = NAN;
+    uint64_t n = size / 16;
+    uint32_t value = 0x3f000000;
+    void* write[] = { &b, &n, &value };
     for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
         double ns[6];
         for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -9452,7 +9435,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
             else if (runtime)
                 cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
             else
-                kbi_gpu_write(b, size);
+                kbi_launch_wide(KBI_F_WRITE, write);
             ns[i] = kbi_single_end();
         }
         kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
@@ -9772,16 +9755,20 @@ static void kbi_want_roof(kbi_run* run, int which) {
 // Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
-    bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
     m->core = run->work.host || !run->backend->gpu;
-    const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    if (m->status == KB_OK && m->n > 0 && !under_tool) {
-        if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+    // The bandwidth of memory says nothing of data that may be in the host's caches: less than twice the largest one.
+    // Data from KB_ALLOC may be small, and read many times in a run.
+    const double evicts = m->core ? 2 * (double)kbi_core_cache() : 0;
+    const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
+    const bool cached = m->bytes < evicts || (tracked > 0 && tracked < evicts);
+    const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
+    if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
+        if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
 #if KBI_CUDA
-        if (kbi_finite(m->bytes) && m->bytes > 0 && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+        if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
 #endif
-        for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
+        for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
@@ -9823,18 +9810,6 @@ static bool kbi_gpu_resources(char why[200]) {
     return true;
 }
 
-// Tools that instrument, serialise or replay kernels are known by the library they put into the process.
-static void kbi_attached_tool(kbi_machine* m) {
-    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
-                                            { "libcuda-injection.so", "Nsight Compute" } };
-    for (int i = 0; i < KBI_COUNT(tools); i++) {
-        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
-        if (!library) continue;
-        dlclose(library);
-        snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
-    }
-}
-
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
@@ -9859,6 +9834,9 @@ static void kbi_gpu_facts(kbi_machine* m) {
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
+    // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
+                                            { "libcuda-injection.so", "Nsight Compute" } };
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
     if (e != cudaSuccess || !m->devices)
@@ -9872,7 +9850,11 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     if (e != cudaSuccess)
         return snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e)), false;
     kbi_gpu_facts(m);
-    kbi_attached_tool(m);
+    for (int i = 0; i < KBI_COUNT(tools); i++) {
+        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
+        if (library) snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
+        if (library) dlclose(library);
+    }
     kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
     kbi_lab.gpu.ungated = m->tool[0] != 0;
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
