@@ -1372,7 +1372,6 @@ extern int fileno(FILE* f);
 extern int kill(int process, int signal);
 extern int lstat(const char* path, struct stat* out);
 extern char* realpath(const char* path, char* out);
-extern int fchdir(int folder);
 extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
 extern int ftruncate(int file, off_t size);
@@ -6683,7 +6682,7 @@ static struct kbi_lab {
     kbi_turn turn;                  // at the begin of a sample of host work
     int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
     bool coarse;                // the thread's clock is too coarse to tell
-    int folder;                 // in which calls begin; 0: not opened
+    char folder[4096];          // in which calls begin; "": not known
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
     kbi_insight insight;
@@ -6890,7 +6889,7 @@ static double kbi_measure_wall_bias(bool single) {
             sum += kbi_now() - began;
             if (single) kbi_lab.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / KBI_PASSES;
+        mean[i] = (double)sum / (double)KBI_PASSES;
     }
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
@@ -7126,11 +7125,6 @@ static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
-    int64_t now = kbi_free_bytes(b);
-    if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
-}
-
 // --- outputs: restored for the last run, so that only that run can have written them
 
 // Whether a block equals its saved copy, as far as 16 looks can tell.
@@ -7338,7 +7332,8 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
         m->device_peak = KBI_MAX(m->device_peak, m->device);
         m->host_peak = KBI_MAX(m->host_peak, m->host);
-        kbi_memory_look(b, m);
+        int64_t room = kbi_free_bytes(b);
+        if (room != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, room);
     }
     block->ordinal = m->taken++;
     block->next = m->blocks;
@@ -10507,13 +10502,8 @@ static void kbi_call_clear(void) {
         kbi_before.state = kbi_leftovers_now();
     }
     kbi_before_restore();
-    if (!kbi_lab.folder) {
-        int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
-        if (file >= 0) close(file);
-        kbi_lab.folder = KBI_MAX(high, 0);
-    } else if (fchdir(kbi_lab.folder) != 0) {
-        kbi_lab.folder = 0; // a function closed it
-    }
+    char* folder = kbi_lab.folder;
+    if (*folder ? chdir(folder) != 0 : !getcwd(folder, sizeof kbi_lab.folder)) *folder = 0; // it may be gone
 }
 
 // The end of a process that a function forked and that did not end in it.
@@ -10560,9 +10550,10 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
 
 static void kbi_memory_facts(kbi_run* run) {
     kbi_memory* m = &run->memory;
-    kbi_memory_look(run->backend, m);
     int64_t pool = kbi_pool_peak(run->backend, false) - m->pool_before, tracked = m->device_peak + KBI_MAX(pool, 0);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest - m->held;
+    int64_t room = kbi_free_bytes(run->backend), lowest = m->free_lowest;
+    if (room != KB_NONE) lowest = KBI_MIN(lowest, room);
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->held;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
