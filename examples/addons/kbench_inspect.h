@@ -2035,42 +2035,31 @@ static void kbi_look_call(kbi_run* run, int number) {
 
 // --- what is looked at: this program, in another process ---
 
-// How far the program came, -1: nowhere. over: to its end. False: the file holds something else.
-static bool kbi_look_told(const char* path, int* at, bool* over) {
+// Whether the program came to its end; at: its last case, -1: none was begun.
+static bool kbi_look_told(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
+    bool over = false;
     *at = -1;
-    *over = false;
-    bool good = true;
-    if (kbi_file_text(path, &text))
-        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
-            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
-            good = done || strncmp(p, "at ", 3) == 0;
-            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
-            *over |= done;
-        }
+    kbi_file_text(path, &text);
+    for (const char* p = text.s ? text.s : ""; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+        if (strncmp(p, "at ", 3) == 0)
+            *at = (int)strtol(p + 3, NULL, 10);
+        else
+            over = true; // "done", or "no GPU"
+    }
     kbi_text_free(&text);
-    return good;
+    return over;
 }
 
-// Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
-// one that ended it: "at 3", "done", or why there is nothing to see.
+// Runs each case's check, and its block between marks.
 static int kbi_look_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_desk.run;
     kbi_plan plan;
-    bool over;
-    int first;
-    struct stat about;
     const char* told = getenv(KBI_LOOK);
-    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
-    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
-    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
-    if (!kbi_look_told(told, &first, &over))
-        return kbi_error("%s %s: that file is not one of --ncu or --nsys, so it is left as it is", KBI_LOOK, told),
-               KBI_EXIT_USAGE;
-    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
-    first = over ? 0 : first + 1;
+    int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
+    FILE* f = file < 0 ? NULL : fdopen(file, "a");
+    if (!f) return kbi_error("%s %s: %s", KBI_LOOK, told, strerror(errno)), KBI_EXIT_USAGE;
+    unsetenv(KBI_LOOK); // programs of kbench that a benchmark starts are not looked at
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
     s->recipe.device = (int)o->gpu;
@@ -2079,7 +2068,7 @@ static int kbi_look_main(const kbi_options* o) {
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
     bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_OWN;
     kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
-    for (int i = first; i < plan.n && here; i++) {
+    for (int i = 0; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
         kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
@@ -2307,37 +2296,34 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 // --- a look ---
 
 // What the tool wrote, or makes of its report.
-static void kbi_vendor_read(kbi_vendor* v, bool say) {
+static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
     if (nsys) kbi_nsys_stats(v);
     if (nsys) kbi_vendor_run(v, v->csv, false);
-    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys && say) kbi_vendor_say(v, false);
+    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys) kbi_vendor_say(v, false);
     kbi_text_free(&csv);
 }
 
-// Once, and once more behind each case that ended the program. false: the tool saw nothing.
+// False: the tool saw nothing.
 static bool kbi_vendor_look(kbi_vendor* v) {
-    const kbi_plan* plan = v->s->plan;
-    bool over = false;
-    for (int before = -1, at;; before = at) {
-        kbi_vendor_begin(v);
-        if (kbi_is(v->name, "ncu"))
-            kbi_ncu_words(v);
-        else
-            kbi_nsys_words(v);
-        kbi_vendor_self(v);
-        if (before < 0) kbi_vendor_say(v, true);
-        int status = kbi_vendor_run(v, v->words, true);
-        if (kbi_desk.interrupted) return true;
-        kbi_vendor_read(v, before < 0);
-        kbi_look_told(v->told, &at, &over);
-        if (over && at < 0) return true; // no GPU, and the run says so
-        if (over && status == 0 && v->looks->n) return true;
-        if (over || at == before) return kbi_vendor_explain(v, status), false;
-        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
-        unlink(v->csv);
-    }
+    int at;
+    kbi_vendor_begin(v);
+    if (kbi_is(v->name, "ncu"))
+        kbi_ncu_words(v);
+    else
+        kbi_nsys_words(v);
+    kbi_vendor_self(v);
+    kbi_vendor_say(v, true);
+    int status = kbi_vendor_run(v, v->words, true);
+    if (kbi_desk.interrupted) return true;
+    kbi_vendor_read(v);
+    bool over = kbi_look_told(v->told, &at);
+    if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
+    if (over || at < 0) return kbi_vendor_explain(v, status), false;
+    kbi_warn("--%s: %s ended the program under %s, so the cases behind it were not seen; --exclude leaves it out",
+             v->name, v->s->plan->cases[at].name, v->name);
+    return true;
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {
