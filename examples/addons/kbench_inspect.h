@@ -806,57 +806,47 @@ static void kbi_activity_close(kb_state* kb) {
 // The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
 // word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
 // CUPTI's.
+// clang-format off
+#define KBI_RANGE_CALLS(x) /* name in the library, size of its structure; words of that from 2 on */                 \
+    x(INIT, cuptiProfilerInitialize, 16)                                                                             \
+    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
+    x(CHIP, cuptiDeviceGetChipName, 32) /* 2: device; 3: its name */                                                 \
+    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* 2: context; 3: size; 4: image */                        \
+    x(HOST, cuptiProfilerHostInitialize, 48) /* 2: kind; 3: chip; 4: image; 5: the object */                         \
+    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* 2: object; 3: name */                                     \
+    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* 2: object; 3: names; 4: how many */                             \
+    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* 2: object; 3: size */                                 \
+    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* 2: object; 3: size; 4: image */                                \
+    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* 2: size; 3: image; 4: passes */                                \
+    x(ENABLE, cuptiRangeProfilerEnable, 32) /* 2: context; 3: the profiler */                                        \
+    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* 2: profiler; 3, 4: names; 5-7: ranges, nodes, size */  \
+    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* 2: profiler; 3: size; 4: image */                   \
+    x(SET, cuptiRangeProfilerSetConfig, 90) /* 2: profiler; 3-6: images; 7: range, replay; 8: ranges, ... */         \
+    x(START, cuptiRangeProfilerStart, 24) /* 2: profiler */                                                          \
+    x(PUSH, cuptiRangeProfilerPushRange, 32) /* 2: profiler; 3: name */                                              \
+    x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
+    x(STOP, cuptiRangeProfilerStop, 41) /* 2: profiler; 5, first byte: all passes are submitted */                   \
+    x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
+    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* 2: object; 3, 4: data; 5: which; 6-8: names, values */    \
+    x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \
+    x(HOST_END, cuptiProfilerHostDeinitialize, 24)
+// clang-format on
+
 typedef enum kbi_range_call {
-    KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,      // 2: device; 3: its name
-    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
-    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
-    KBI_RANGE_METRIC,      // 2: object; 3: name
-    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
-    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
-    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
-    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
-    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
-    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
-    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
-    KBI_RANGE_START, // 2: profiler
-    KBI_RANGE_PUSH,  // 2: profiler; 3: name
-    KBI_RANGE_POP,
-    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
-    KBI_RANGE_DECODE,
-    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
-    KBI_RANGE_DISABLE,
-    KBI_RANGE_HOST_END,
-    KBI_RANGE_CALLS
+#define KBI_X(id, name, size) KBI_RANGE_##id,
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+        KBI_RANGE_COUNT
 } kbi_range_call;
 
 static const struct {
     const char* name;
     unsigned size;
-} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
-                        { "cuptiProfilerDeviceSupported", 52 },
-                        { "cuptiDeviceGetChipName", 32 },
-                        { "cuptiProfilerGetCounterAvailability", 40 },
-                        { "cuptiProfilerHostInitialize", 48 },
-                        { "cuptiProfilerHostGetMetricProperties", 60 },
-                        { "cuptiProfilerHostConfigAddMetrics", 40 },
-                        { "cuptiProfilerHostGetConfigImageSize", 32 },
-                        { "cuptiProfilerHostGetConfigImage", 40 },
-                        { "cuptiProfilerHostGetNumOfPasses", 40 },
-                        { "cuptiRangeProfilerEnable", 32 },
-                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
-                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
-                        { "cuptiRangeProfilerSetConfig", 90 },
-                        { "cuptiRangeProfilerStart", 24 },
-                        { "cuptiRangeProfilerPushRange", 32 },
-                        { "cuptiRangeProfilerPopRange", 24 },
-                        { "cuptiRangeProfilerStop", 41 },
-                        { "cuptiRangeProfilerDecodeData", 32 },
-                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
-                        { "cuptiRangeProfilerDisable", 24 },
-                        { "cuptiProfilerHostDeinitialize", 24 } };
+} kbi_range_calls[] = {
+#define KBI_X(id, name, size) { #name, size },
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+};
 
 // Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
 static const struct {
@@ -903,7 +893,7 @@ static const struct {
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
 static struct kbi_ranging { // one case's
-    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
+    int (*calls[KBI_RANGE_COUNT])(uint64_t*);
     uint64_t host, profiler; // objects of CUPTI's
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
     char own[512]; // metrics by name
@@ -1006,7 +996,7 @@ static bool kbi_range_configure(const char* chip, const char* set) {
 }
 
 static void kbi_range_find(void* library) {
-    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
 }
 
 static void kbi_range_end(void) {
