@@ -41,9 +41,9 @@ CONTENTS (search for the tag)
     >>cxx          the few overloads that C++ gets
     ---            stop here if you only want the API
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
-    >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>log          foundation: warnings and errors, one line each, on stderr
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -51,7 +51,6 @@ CONTENTS (search for the tag)
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
     >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
     >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>paired       foundation: two arms measured in the same rounds: interval and verdict. Pure functions
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
@@ -86,7 +85,6 @@ CONTENTS (search for the tag)
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
-    >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
@@ -97,7 +95,6 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
@@ -508,22 +505,21 @@ typedef struct kb_desc {
 // The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
 // clang-format off
 #define KB_STATISTICS(x) \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+    x(real, time_ms, time, stats(median), "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
+    x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real, time_ms_min, time, stats(min), "ms: shortest") \
+    x(real, time_ms_max, time, stats(max), "ms: longest") \
+    x(real, time_ms_mad, time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real, time_ms_p5, time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real, time_ms_p25, time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real, time_ms_p75, time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real, time_ms_p95, time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real, time_ms_p99, time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real, time_ms_ci_high, time, stats(ci_high), "ms: its upper end") \
+    x(real, cv, time, stats(cv), "std over mean, no unit") \
+    x(real, precision, time, stats(precision), "half the interval over the median, no unit")
 // clang-format on
 
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
@@ -571,141 +567,125 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, code, \
-      "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, code, "what is computed") \
-    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, code, "how it is computed") \
-    x(text,    origin,                what, code, "own, vendor or user") \
-    x(whole,   rung,                  what, code, "step of the ladder from naive up") \
-    x(text,    dtype,                 what, code, "element type") \
-    x(whole,   batch_size,            what, code, "value of the axis of that name") \
-    x(whole,   sequence_length,       what, code, "value of the axis of that name") \
-    x(whole,   tensor_dimension,      what, code, "value of the axis of that name") \
-    x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
-    x(whole,   planned,               what, code, \
-      "cases of this operation and direction that the run set out for") \
+    x(text, name, what, code, "operation, dir, impl, dtype and axes: unique within a run") \
+    x(text, operation, what, code, "what is computed") \
+    x(text, direction, what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text, implementation, what, code, "how it is computed") \
+    x(text, origin, what, code, "own, vendor or user") \
+    x(whole, rung, what, code, "step of the ladder from naive up") \
+    x(text, dtype, what, code, "element type") \
+    x(whole, batch_size, what, code, "value of the axis of that name") \
+    x(whole, sequence_length, what, code, "value of the axis of that name") \
+    x(whole, tensor_dimension, what, code, "value of the axis of that name") \
+    x(params, params, what, code, "every axis and its value; numbers are numbers") \
+    x(whole, planned, what, code, "cases of this operation and direction that the run set out for") \
     KB_STATISTICS(x) \
-    x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
-    x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
-    x(text,    cache,                 time, measured(cache), \
-      "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text,    timer,                 time, measured(timer), "events, cupti or wall: what clock it was timed by") \
-    x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
-    x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
-    x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
-    x(real,    wall_ms,               time, code, "ms that the case took in all") \
-    x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
-    x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
-    x(whole,   processes,             time, timed, "processes that gave a median") \
-    x(samples, process_ms,            time, timed, "ms: the median of each process, in turn") \
-    x(real,    inference_speed,       rate, timed, "launches a second, 1000 / time_ms") \
-    x(real,    throughput_gbps,       rate, timed, "1e9 bytes a second, by kb_bytes") \
-    x(real,    gflops,                rate, timed, "1e9 operations a second, by kb_flops") \
-    x(real,    items_per_second,      rate, timed, "items a second, by kb_items") \
-    x(real,    queries_per_second,    rate, timed, "queries a second, by kb_queries") \
-    x(real,    gpu_efficiency,        rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
-    x(text,    roof,                  rate, timed, \
-      "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
-    x(text,    compute_roof,          rate, timed, "that the operations are held against, the nearest or not") \
-    x(real,    compute_roof_gflops,   rate, timed, "1e9 operations a second that it reaches") \
-    x(text,    bound,                 rate, timed, "memory, compute or latency; by counters also L2 or launch") \
-    x(real,    bytes,                 rate, measured(bytes), "bytes a launch, as declared") \
-    x(real,    flops,                 rate, measured(flops), "operations a launch, as declared") \
-    x(real,    flops_per_joule,       rate, code, "operations a joule, by kb_flops and energy_mj") \
-    x(real,    bytes_per_joule,       rate, code, "bytes a joule, by kb_bytes and energy_mj") \
-    x(params,  counters,              rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
-    x(params,  counter_units,         rate, code, "their units, where one was given") \
-    x(real,    memory_mb,             memory, code, "MiB of device memory at the case's peak") \
-    x(whole,   memory_bytes,          memory, measured(memory), "the same in bytes") \
-    x(real,    host_memory_mb,        memory, code, "MiB of host memory at the case's peak") \
-    x(whole,   leaked_bytes,          memory, measured(leaked), \
-      "bytes of device memory that the function left allocated") \
-    x(text,    baseline,              contest, code, \
-      "implementation that the others of the group are compared with") \
-    x(real,    speedup,               contest, code, "the baseline's time over this one's, from common rounds") \
-    x(real,    speedup_low,           contest, code, \
-      "lower end of its interval, 95 % for all of the group at once") \
-    x(real,    speedup_high,          contest, code, "its upper end") \
-    x(real,    noise_floor,           contest, code, \
-      "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
-    x(verdict, verdict,               contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
-    x(text,    rating,                contest, code, \
-      "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
-    x(truth,   shared_buffers,        contest, code, \
-      "whether its data lay where its rivals' did: same addresses, pages") \
-    x(text,    winner,                contest, code, \
-      "implementation that was fastest, of two or more that have times") \
-    x(truth,   winner_certain,        contest, code, "whether it is surely faster than each of the others") \
-    x(status,  status,                trust, code, "ok, failed, skipped") \
-    x(truth,   verified,              trust, code, "whether a check passed; null: nothing was checked") \
-    x(real,    max_error,             trust, code, "largest error that the checks saw") \
-    x(real,    tolerance,             trust, code, "what they allowed") \
-    x(flags,   flags,                 trust, code, "names of KB_FLAGS") \
-    x(text,    message,               trust, code, "what was remarked, for people") \
-    x(text,    kernel,                kernel, measured(kernel), \
-      "name of the block's first kernel, as the audit saw it") \
-    x(text,    grid,                  kernel, code, "its blocks, XxYxZ") \
-    x(text,    block,                 kernel, code, "its threads in a block, XxYxZ") \
-    x(whole,   registers,             kernel, measured(registers), "a thread") \
-    x(whole,   shared_bytes,          kernel, measured(shared_bytes), "bytes of shared memory a block") \
-    x(whole,   local_bytes,           kernel, measured(local_bytes), "bytes of local memory a thread") \
-    x(real,    occupancy_theoretical, kernel, measured(occupancy), \
+    x(whole, samples, time, stats(n), "how many were taken; none is dropped") \
+    x(samples, samples_ms, time, timed, "ms: each, in the order they were taken") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
+    x(text, timer, time, measured(timer), "events, cupti or wall: what clock it was timed by") \
+    x(real, time_ms_raw, time, timed, "ms: the median before the bias was taken off") \
+    x(real, bias_ms, time, timed, "ms that the timer reads too much, taken off each sample") \
+    x(real, floor_ms, time, timed, "ms that an empty kernel reads in this mode") \
+    x(real, wall_ms, time, code, "ms that the case took in all") \
+    x(whole, launches_per_sample, time, code, "runs of the block whose mean is one sample") \
+    x(whole, samples_retaken, time, code, "samples taken anew because something disturbed them") \
+    x(whole, processes, time, timed, "processes that gave a median") \
+    x(samples, process_ms, time, timed, "ms: the median of each process, in turn") \
+    x(real, inference_speed, rate, timed, "launches a second, 1000 / time_ms") \
+    x(real, throughput_gbps, rate, timed, "1e9 bytes a second, by kb_bytes") \
+    x(real, gflops, rate, timed, "1e9 operations a second, by kb_flops") \
+    x(real, items_per_second, rate, timed, "items a second, by kb_items") \
+    x(real, queries_per_second, rate, timed, "queries a second, by kb_queries") \
+    x(real, gpu_efficiency, rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
+    x(text, roof, rate, timed, "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text, compute_roof, rate, timed, "that the operations are held against, the nearest or not") \
+    x(real, compute_roof_gflops, rate, timed, "1e9 operations a second that it reaches") \
+    x(text, bound, rate, timed, "memory, compute or latency; by counters also L2 or launch") \
+    x(real, bytes, rate, measured(bytes), "bytes a launch, as declared") \
+    x(real, flops, rate, measured(flops), "operations a launch, as declared") \
+    x(real, flops_per_joule, rate, code, "operations a joule, by kb_flops and energy_mj") \
+    x(real, bytes_per_joule, rate, code, "bytes a joule, by kb_bytes and energy_mj") \
+    x(params, counters, rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
+    x(params, counter_units, rate, code, "their units, where one was given") \
+    x(real, memory_mb, memory, code, "MiB of device memory at the case's peak") \
+    x(whole, memory_bytes, memory, measured(memory), "the same in bytes") \
+    x(real, host_memory_mb, memory, code, "MiB of host memory at the case's peak") \
+    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function left allocated") \
+    x(text, baseline, contest, code, "implementation that the others of the group are compared with") \
+    x(real, speedup, contest, code, "the baseline's time over this one's, from common rounds") \
+    x(real, speedup_low, contest, code, "lower end of its interval, 95 % for all of the group at once") \
+    x(real, speedup_high, contest, code, "its upper end") \
+    x(real, noise_floor, contest, code, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
+    x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
+    x(text, rating, contest, code, "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
+    x(truth, shared_buffers, contest, code, "whether its data lay where its rivals' did: same addresses, pages") \
+    x(text, winner, contest, code, "implementation that was fastest, of two or more that have times") \
+    x(truth, winner_certain, contest, code, "whether it is surely faster than each of the others") \
+    x(status, status, trust, code, "ok, failed, skipped") \
+    x(truth, verified, trust, code, "whether a check passed; null: nothing was checked") \
+    x(real, max_error, trust, code, "largest error that the checks saw") \
+    x(real, tolerance, trust, code, "what they allowed") \
+    x(flags, flags, trust, code, "names of KB_FLAGS") \
+    x(text, message, trust, code, "what was remarked, for people") \
+    x(text, kernel, kernel, measured(kernel), "name of the block's first kernel, as the audit saw it") \
+    x(text, grid, kernel, code, "its blocks, XxYxZ") \
+    x(text, block, kernel, code, "its threads in a block, XxYxZ") \
+    x(whole, registers, kernel, measured(registers), "a thread") \
+    x(whole, shared_bytes, kernel, measured(shared_bytes), "bytes of shared memory a block") \
+    x(whole, local_bytes, kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
-    x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
-    x(whole,   device,                machine, code, "number of the GPU") \
-    x(text,    gpu,                   machine, code, "its name") \
-    x(text,    compute_capability,    machine, code, "9.0") \
-    x(text,    driver,                machine, code, "its version") \
-    x(text,    cuda,                  machine, code, "version of the runtime") \
-    x(text,    no_gpu,                machine, code, "why there is none, for people; null with one") \
-    x(text,    tool,                  machine, machine(tool), \
-      "compute-sanitizer or the like, under which nothing is timed") \
-    x(real,    copy_roof_gbps,        machine, code, "1e9 bytes a second of the best copy, read and written") \
-    x(real,    read_roof_gbps,        machine, code, "1e9 bytes a second of the best read") \
-    x(real,    write_roof_gbps,       machine, code, "1e9 bytes a second of the best write") \
-    x(real,    sm_clock_mhz,          machine, measured(sm_clock), "MHz at the end of the samples") \
-    x(real,    memory_clock_mhz,      machine, measured(memory_clock), "MHz") \
-    x(truth,   clocks_locked,         machine, machine(clocks_locked), "whether somebody fixed the clocks") \
-    x(real,    power_w,               machine, measured(power), "W at the end of the samples") \
-    x(real,    energy_mj,             machine, code, "mJ a launch, launches back to back: --energy") \
-    x(real,    idle_power_w,          machine, code, \
-      "W before that, with nothing at work; energy_mj has it, too") \
-    x(real,    temperature_c,         machine, measured(temperature), "degrees Celsius") \
-    x(text,    throttle,              machine, measured(throttle), "why the clock was lowered") \
-    x(whole,   l2_bytes,              machine, code, "of the cache that all multiprocessors share") \
-    x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
-    x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
-    x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
-    x(text,    cpus,                  machine, machine(cpus), \
-      "processors that the measuring process may run on, 0,2-3") \
-    x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
+    x(real, occupancy_achieved, kernel, code, "percent, as counters saw it") \
+    x(text, backend, machine, machine(backend), "cuda, cpu") \
+    x(whole, device, machine, code, "number of the GPU") \
+    x(text, gpu, machine, code, "its name") \
+    x(text, compute_capability, machine, code, "9.0") \
+    x(text, driver, machine, code, "its version") \
+    x(text, cuda, machine, code, "version of the runtime") \
+    x(text, no_gpu, machine, code, "why there is none, for people; null with one") \
+    x(text, tool, machine, machine(tool), "compute-sanitizer or the like, under which nothing is timed") \
+    x(real, copy_roof_gbps, machine, code, "1e9 bytes a second of the best copy, read and written") \
+    x(real, read_roof_gbps, machine, code, "1e9 bytes a second of the best read") \
+    x(real, write_roof_gbps, machine, code, "1e9 bytes a second of the best write") \
+    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz at the end of the samples") \
+    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz") \
+    x(truth, clocks_locked, machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+    x(real, power_w, machine, measured(power), "W at the end of the samples") \
+    x(real, energy_mj, machine, code, "mJ a launch, launches back to back: --energy") \
+    x(real, idle_power_w, machine, code, "W before that, with nothing at work; energy_mj has it, too") \
+    x(real, temperature_c, machine, measured(temperature), "degrees Celsius") \
+    x(text, throttle, machine, measured(throttle), "why the clock was lowered") \
+    x(whole, l2_bytes, machine, code, "of the cache that all multiprocessors share") \
+    x(truth, ecc, machine, machine(ecc), "whether error correction is on") \
+    x(truth, mig, machine, machine(mig), "whether the GPU is partitioned") \
+    x(text, host, machine, run(host), "its name") \
+    x(text, cpu, machine, run(facts.cpu), "its processor") \
+    x(text, cpus, machine, machine(cpus), "processors that the measuring process may run on, 0,2-3") \
+    x(real, cpu_clock_mhz, machine, measured(cpu_clock), \
       "MHz of the one that it was on at the end of the samples") \
-    x(text,    cpu_governor,          machine, machine(governor), \
+    x(text, cpu_governor, machine, machine(governor), \
       "what chooses that clock; null: virtual machines do not say") \
-    x(truth,   cpu_boost,             machine, machine(boost), "whether it may rise above the nominal clock") \
-    x(whole,   preemptions,           machine, measured(preemptions), \
+    x(truth, cpu_boost, machine, machine(boost), "whether it may rise above the nominal clock") \
+    x(whole, preemptions, machine, measured(preemptions), \
       "times that the process had to make room for another, in the samples") \
-    x(real,    cpu_waited,            machine, measured(cpu_waited), \
+    x(real, cpu_waited, machine, measured(cpu_waited), \
       "percent of the samples' span that it was ready and had no processor") \
-    x(real,    cpu_stolen,            machine, measured(cpu_stolen), \
+    x(real, cpu_stolen, machine, measured(cpu_stolen), \
       "percent of the processors' busy time that a hypervisor gave away") \
-    x(text,    kernel_version,        machine, run(kernel_version), "of the operating system") \
-    x(params,  environment,           machine, code, \
-      "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
-    x(text,    kbench_version,        run, code, "of the program that measured") \
-    x(whole,   schema,                run, code, "of this table; 3") \
-    x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
-    x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, code, "the command line") \
-    x(whole,   seed,                  run, run(seed), "of data and order") \
-    x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
-    x(text,    build,                 run, code, "compiler and options") \
-    x(text,    run_id,                run, run(run_id), "the same for all records of a run, and for no others") \
-    x(text,    shard,                 run, run(shard), "K/N, the part of the plan that this run was") \
-    x(whole,   place,                 run, code, "of the case in the plan, from 1, all shards together")
+    x(text, kernel_version, machine, run(kernel_version), "of the operating system") \
+    x(params, environment, machine, code, "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
+    x(text, kbench_version, run, code, "of the program that measured") \
+    x(whole, schema, run, code, "of this table; 3") \
+    x(text, date, run, run(date), "UTC, 2026-01-31T23:59:59Z") \
+    x(text, binary, run, run(binary), "hash of the executable's bytes") \
+    x(text, command, run, code, "the command line") \
+    x(whole, seed, run, run(seed), "of data and order") \
+    x(text, git_commit, run, run(git_commit), "of the folder in which the program ran") \
+    x(text, build, run, code, "compiler and options") \
+    x(text, run_id, run, run(run_id), "the same for all records of a run, and for no others") \
+    x(text, shard, run, run(shard), "K/N, the part of the plan that this run was") \
+    x(whole, place, run, code, "of the case in the plan, from 1, all shards together")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -1000,20 +980,20 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Names may come from macros, which are expanded, and may be string literals.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...)                                                                                         \
-    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
+#define KBENCH_IMPL(...) \
+    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument, help) KBI_OUTPUT(name, argument, help)
-#define KBI_OUTPUT(name, argument_, help_)                                                                       \
-    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                               \
-    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                    \
-        static kb_output output;                                                                                 \
-        output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.fill = kbi_fill_##name;                                                                           \
-        kb_add_output(&output);                                                                                  \
-    }                                                                                                            \
+#define KBI_OUTPUT(name, argument_, help_) \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
+    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
+        static kb_output output; \
+        output.option = #name, output.argument = argument_, output.help = help_; \
+        output.fill = kbi_fill_##name; \
+        kb_add_output(&output); \
+    } \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -1028,11 +1008,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...)                                                                                       \
+#define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
-#define KB_AXIS_REAL(name, ...)                                                                                  \
+#define KB_AXIS_REAL(name, ...) \
     { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
-#define KB_AXIS_STR(name, ...)                                                                                   \
+#define KB_AXIS_STR(name, ...) \
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
@@ -1052,12 +1032,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
 // KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
 // a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
-#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance)                                                      \
-    do {                                                                                                         \
-        const int64_t kbi_n = (n);                                                                               \
-        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n);                                               \
-        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression);                      \
-        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance);                                       \
+#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
+    do { \
+        const int64_t kbi_n = (n); \
+        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n); \
+        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression); \
+        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
@@ -1065,10 +1045,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
 // object that is not const, except bit-fields.
 #ifdef __cplusplus
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
 #else
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
 #endif
 // Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
@@ -1077,32 +1057,32 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
-#define KB_TYPE_OF(p)                                                                                            \
-    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3,              \
-        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16,                    \
-        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32,                                                     \
-        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
+#define KB_TYPE_OF(p) \
+    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
+        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
+        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32, \
+        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32, \
         long long: KB_I64, unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
 #define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
-#define kb_check(kb, got, want, n, tolerance)                                                                    \
+#define kb_check(kb, got, want, n, tolerance) \
     kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_norm(kb, got, want, n, tolerance)                                                               \
+#define kb_check_norm(kb, got, want, n, tolerance) \
     kb_check_norm_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_ulp(kb, got, want, n, ulps)                                                                     \
+#define kb_check_ulp(kb, got, want, n, ulps) \
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
 // Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
 // block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
 #ifdef __cplusplus
-#define KBI_TIME(kb, host)                                                                                       \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
+#define KBI_TIME(kb, host) \
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
          --kbi_this.left)
 #elif !defined(__STDC_VERSION__)
 #define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
 #else
-#define KBI_TIME(kb, host)                                                                                       \
+#define KBI_TIME(kb, host) \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
@@ -1130,58 +1110,58 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
 // name or an element. These are constants for the compiler, as no comparison of characters is.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
-#define KBI_IN_NAME(c)                                                                                           \
-    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+#define KBI_IN_NAME(c) \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
         __builtin_memcmp(c, "^", 1) != 0)
 #define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
 #define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
-#define KBI_NAME(t)                                                                                              \
-    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+#define KBI_NAME(t) \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) && \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
 #define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
-#define KBI_KEEP(x)                                                                                              \
-    do {                                                                                                         \
-        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
-        enum {                                                                                                   \
-            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
-                !__builtin_types_compatible_p(                                                                   \
-                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
-                __builtin_types_compatible_p(                                                                    \
-                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
-        };                                                                                                       \
-        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
-        enum {                                                                                                   \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
-            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
-            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
-            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
-        };                                                                                                       \
-        double kbi_no_float;                                                                                     \
-        int kbi_no_word;                                                                                         \
-        if (kbi_keep_word)                                                                                       \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
-        else if (kbi_float)                                                                                      \
-            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
-        else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
+#define KBI_KEEP(x) \
+    do { \
+        enum { kbi_keep_named = KBI_NAME(#x) }; \
+        enum { \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) && \
+                !__builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
+                __builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
+        }; \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x)); \
+        enum { \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */ \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))), \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*), \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8 \
+        }; \
+        double kbi_no_float; \
+        int kbi_no_word; \
+        if (kbi_keep_word) \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x); \
+        else if (kbi_float) \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x); \
+        else \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
     } while (0)
-#define KBI_KEEP_IN(where, object, x)                                                                            \
+#define KBI_KEEP_IN(where, object, x) \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
 #endif
-#define KBI_KEEP_AT(address, line, x)                                                                            \
+#define KBI_KEEP_AT(address, line, x) \
     __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 
 // More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
 #ifdef __cplusplus
 #define KBI_FITS(type, T, ...) type
 #else
-#define KBI_FITS(type, T, ...)                                                                                   \
-    ((kb_axis_type)(type + 0 * sizeof(struct {                                                                   \
-                        int an_axis_has_at_most_32_values                                                        \
-                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
+#define KBI_FITS(type, T, ...) \
+    ((kb_axis_type)(type + 0 * sizeof(struct { \
+                        int an_axis_has_at_most_32_values \
+                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1; \
                     })))
 #endif
 // In C 0, not NULL: KBENCH(op, "name") compiles then, and kbi_register's message says what it should have been.
@@ -1199,15 +1179,15 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
 #define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
-#define KBI_BENCH_(n, op, impl, ...)                                                                             \
-    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
-    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
+#define KBI_BENCH_(n, op, impl, ...) \
+    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
+    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ }; \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
-                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                         \
-    KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
-        kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
-    }                                                                                                            \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL }; \
+    KBI_CONSTRUCTOR static void kbi_register_##n(void) { \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1)); \
+        kbi_register(&kbi_entry_##n, op, impl, kbi_build()); \
+    } \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
 
@@ -1255,15 +1235,15 @@ template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { valu
 template <int where> struct kbi_keeper_in {
     template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
 };
-#define KBI_X(where, how)                                                                                        \
-    template <> struct kbi_keeper_in<where> {                                                                         \
-        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
-            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
-        }                                                                                                        \
-        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
-            T value = x;                                                                                         \
-            keep<line>(value);                                                                                   \
-        }                                                                                                        \
+#define KBI_X(where, how) \
+    template <> struct kbi_keeper_in<where> { \
+        template <int line, class T> static KBI_FORCED void keep(T& x) { \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory"); \
+        } \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) { \
+            T value = x; \
+            keep<line>(value); \
+        } \
     };
 KBI_X(KBI_IN_WORD, "+r")
 KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
@@ -1513,140 +1493,6 @@ static bool kbi_writable(int file, int milliseconds) {
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
-  >>log       foundation: warnings and errors, one line each, on stderr.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_mapped { // where what has this hash, or address, was put
-    uint64_t key;           // 0: free
-    intptr_t at;
-} kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots; // at most half are taken
-    size_t n, size;
-} kbi_map;
-typedef kbi_map kbi_set; // that has nothing put anywhere
-
-// What every process keeps: who it is, and what was registered in it before main.
-static struct kbi_process {
-    const char* program; // the name that stands before each line; NULL: kbench
-    bool quiet;          // --quiet: errors only
-    const char* usual;   // of kb_default; NULL: none
-    kb_entry* entries;   // constructors of other files push here
-    int entry_count;
-    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
-    kb_output* outputs;
-    kb_instrument* instruments;
-    int instrument_count;
-    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
-    const struct kbi_backend* own_backend;
-} kbi_process;
-
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
-}
-
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
-// widths, tags.
-static bool kbi_invisible(unsigned code) {
-    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
-                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
-                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
-    for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
-    return false;
-}
-
-static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
-}
-
-// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
-static bool kbi_log_command(const char* s) {
-    size_t n = 2;
-    if (s[0] != '#' || s[1] != '#') return false;
-    while (s[n] >= 'a' && s[n] <= 'z') n++;
-    return s[n] == '[';
-}
-
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static void kbi_print_plain(FILE* f, const char* s) { // a line, from its start
-    char spelled[16];
-    for (bool starts = true; *s;) {
-        const char* piece;
-        size_t n = kbi_piece(&s, starts, &piece, spelled);
-        fwrite(piece, 1, n, f);
-        starts = kbi_starts_on(starts, *piece);
-    }
-}
-
-static void kbi_say(const char* level, const char* format, va_list list) {
-    char small[1024], *large = NULL;
-    va_list again;
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
-    if (large) vsnprintf(large, (size_t)n + 1, format, again);
-    va_end(again);
-    fflush(stdout);
-    kbi_print_plain(stderr, kbi_process.program ? kbi_process.program : "kbench");
-    fprintf(stderr, ": %s", level);
-    kbi_print_plain(stderr, large ? large : small);
-    fputs("\n", stderr);
-    fflush(stderr);
-    KBENCH_FREE(large);
-}
-
-KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
-    va_list list;
-    va_start(list, format);
-    kbi_say("error: ", format, list);
-    va_end(list);
-}
-
-KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
-    if (kbi_process.quiet) return;
-    va_list list;
-    va_start(list, format);
-    kbi_say("", format, list);
-    va_end(list);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -1718,7 +1564,9 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
-        kbi_error("out of host memory (%zu bytes): free some, or choose fewer or smaller cases", bytes);
+        fprintf(stderr,
+                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n",
+                bytes);
         _exit(1);
     }
     return q;
@@ -1755,13 +1603,11 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
-    void* p = kbi_arena_alloc(a, bytes + 1);
-    if (bytes) memcpy(p, from, bytes);
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_arena_alloc(a, n + 1);
+    if (n) memcpy(p, s, n);
     return p;
 }
-
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -1834,10 +1680,48 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
-    bool starts = true;
-    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
-    return starts;
+// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const char* s, unsigned* code) {
+    static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned first = (unsigned char)*s;
+    int n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+    *code = n > 1 ? first & (0x7fu >> n) : first;
+    for (int i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)s[i] & 63u);
+    }
+    return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
+}
+
+// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
+// widths, tags.
+static bool kbi_invisible(unsigned code) {
+    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
+                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
+                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+    unsigned code;
+    return *s && kbi_utf8(s, &code) && kbi_invisible(code);
+}
+
+// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
+static bool kbi_log_command(const char* s) {
+    size_t n = 2;
+    if (s[0] != '#' || s[1] != '#') return false;
+    while (s[n] >= 'a' && s[n] <= 'z') n++;
+    return s[n] == '[';
+}
+
+static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
+    size_t i = t->n;
+    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
+    return !i || t->s[i - 1] == '\n';
 }
 
 // A word as a shell has to be given it.
@@ -1852,28 +1736,41 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
+// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
+// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
+// become U+FFFD. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
-    char spelled[16];
     while (*s) {
-        const char *plain = s, *piece;
+        const char* plain = s;
+        unsigned code;
         while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
-        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
-        kbi_put(t, piece, n);
+        int n = kbi_utf8(s, &code);
+        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        if (!n)
+            kbi_puts(t, "\xef\xbf\xbd");
+        else if (!command && !kbi_invisible(code))
+            kbi_put(t, s, (size_t)n);
+        else if (code >= '\t' && code <= '\r')
+            kbi_puts(t, " ");
+        else
+            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+        s += KBI_MAX(n, 1);
     }
 }
 
 // Prints a line, without its end in the format, as it may be shown.
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    kbi_text line = KBI_BLANK;
+    kbi_text text = KBI_BLANK, line = KBI_BLANK;
     va_list list;
     va_start(list, format);
-    kbi_vputf(&line, format, list);
+    kbi_vputf(&text, format, list);
     va_end(list);
-    kbi_print_plain(f, line.s);
-    fputs("\n", f);
+    kbi_clean(&line, text.s);
+    kbi_puts(&line, "\n");
+    fwrite(line.s, 1, line.n, f);
+    kbi_text_free(&text);
     kbi_text_free(&line);
 }
 
@@ -1958,6 +1855,16 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     return h;
 }
 
+typedef struct kbi_mapped { // where what has this hash, or address, was put
+    uint64_t key;           // 0: free
+    intptr_t at;
+} kbi_mapped;
+typedef struct kbi_map {
+    kbi_mapped* slots; // at most half are taken
+    size_t n, size;
+} kbi_map;
+typedef kbi_map kbi_set; // that has nothing put anywhere
+
 static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
@@ -2003,23 +1910,23 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+    for (const char *p = s, *plain; *p;) {
+        unsigned code;
         for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        kbi_put(t, plain, (size_t)(p - plain));
         if (!*p) break;
-        int n = kbi_utf8(p);
-        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
+        int n = kbi_utf8(p, &code);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
             kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
                      code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
-            kbi_put(t, (const char*)p, (size_t)n);
+            kbi_put(t, p, (size_t)n);
         else
             kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
@@ -2088,6 +1995,49 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>log       foundation: warnings and errors, one line each, on stderr.
+---------------------------------------------------------------------------------------------------------------*/
+
+// What every process keeps: who it is, and what was registered in it before main.
+static struct kbi_process {
+    const char* program; // the name that stands before each line; NULL: kbench
+    bool quiet;          // --quiet: errors only
+    const char* usual;   // of kb_default; NULL: none
+    kb_entry* entries;   // constructors of other files push here
+    int entry_count;
+    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    kb_output* outputs;
+    kb_instrument* instruments;
+    int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
+} kbi_process;
+
+static void kbi_say(const char* level, const char* format, va_list list) {
+    kbi_text text = KBI_BLANK;
+    kbi_vputf(&text, format, list);
+    fflush(stdout);
+    kbi_print_line(stderr, "%s: %s%s", kbi_process.program ? kbi_process.program : "kbench", level, text.s);
+    fflush(stderr);
+    kbi_text_free(&text);
+}
+
+KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_say("error: ", format, list);
+    va_end(list);
+}
+
+KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
+    if (kbi_process.quiet) return;
+    va_list list;
+    va_start(list, format);
+    kbi_say("", format, list);
+    va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -2150,7 +2100,10 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+    return error == ENXIO    ? "nobody reads this pipe"
+           : error == ESPIPE ? "it is not a regular file"
+           : error == EBUSY  ? "another process has locked it; wait until that process has ended"
+                             : strerror(error);
 }
 
 // The first line of a regular file, without its end; false when there is none.
@@ -2244,16 +2197,11 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+// A name beside a file: the beginning of its own, with this process and ending.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(&out, path, n);
-    if (strlen(path + n) <= 220)
-        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
-    else
-        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
-                 (long)getpid(), ending);
+    kbi_putf(&out, "%.*s%.220s.%ld%s", (int)n, path, path + n, (long)getpid(), ending);
     return out.s;
 }
 
@@ -2273,10 +2221,12 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a process of our own
+static bool kbi_write_all(int file, const char* s,
+                          size_t n) { // into a regular file, or a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
+        if (done == 0) errno = ENOSPC;
         if (done <= 0) return false;
         s += done;
         n -= (size_t)done;
@@ -2299,18 +2249,26 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
-// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
-static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
+// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
+    struct stat now;
     char* name = kbi_name_beside(path, ".tmp");
     unlink(name); // of a process of this number that was killed
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
         good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
     }
-    good = good && kbi_sync(file) && rename(name, path) == 0;
+    good = good && kbi_sync(file);
+    for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20); // two processes that end at once look one after the other
+    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
+    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+                now.st_mtime == old->st_mtime;
+    if (there && !same) errno = ESTALE;
+    good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
@@ -2375,35 +2333,25 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
-// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
+// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    struct stat now;
-    struct stat none;
-    int file = o->file, folder;
+    int file = o->file;
     if (file >= 0) {
         if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
         return o->file = -1, file <= 2 || close(file) == 0;
     }
-    memset(&none, 0, sizeof none);
-    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
-    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20);
-    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
-    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-                now.st_mtime == o->old.st_mtime;
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno != ESTALE) return false;
     char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
-    if (good && !gone && !same) {
+    memset(&o->old, 0, sizeof o->old);
+    bool good = kbi_replace(beside, &o->waiting, &o->old);
+    if (good)
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
                   o->path, beside);
-        good = false;
-        errno = 0; // said
-    }
-    int why = errno;
-    if (folder >= 0) close(folder);
+    if (good) errno = 0; // said
     KBENCH_FREE(beside);
-    return errno = why, good;
+    return false;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -2417,7 +2365,6 @@ typedef struct kbi_lines {
     int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
     off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
-    bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
     bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
@@ -2432,8 +2379,8 @@ static void kbi_lines_free(kbi_lines* l) {
 }
 
 // Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
-// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
+// works over a network. -1: errno says why not.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited = 0;; waited += 10) {
         struct flock lock;
@@ -2449,17 +2396,10 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
-        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
-        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
-        if (over && held && !l->busy) {
-            fcntl(file, F_GETLK, &lock);
-            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-        }
+        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
         close(file);
-        l->busy |= over && held;
-        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
@@ -2481,7 +2421,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
         kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    else if (!good && errno != EBUSY)
+    else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (plain && file >= 0)
         close(file);
@@ -2498,11 +2438,12 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_set there = KBI_BLANK;
     bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
     for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n; at++) {
-            uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++) h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
-            bool absent = kbi_set_add(&there, h);
+        for (size_t at = 0; at < of[k]->n;) {
+            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
+            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
+            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
             if (k == 1 && absent) kept = false;
+            at += n + 1;
         }
     kbi_set_free(&there);
     kbi_text_free(&all);
@@ -2535,15 +2476,17 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
-    if (file < 0 && (errno == EBUSY || l->moved)) return false;
-    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    if (file < 0 && l->moved) return false;
+    if (file < 0)
+        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
+               kbi_lines_flush(l, milliseconds);
     off_t end = lseek(file, 0, SEEK_END);
     if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
         close(file);
         return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    bool ended = end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 &&
-                              last == '\n');
+    bool ended =
+        end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
@@ -2565,8 +2508,6 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (!good && errno == EBUSY && !l->moved)
-        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
     if (good && l->mine.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
@@ -2617,13 +2558,13 @@ static unsigned kbi_instruments_here(void) {
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
-    static const char* const names[] = { "ASan", "HWASan", "TSan",                     "MSan", "UBSan",
-                                         "LSan", "gcov",   "-fprofile-instr-generate", "-pg" };
+    static const char* const names[] = { "ASan",  "HWASan", "TSan", "MSan",
+                                         "UBSan", "LSan",   "gcov", "-fprofile-instr-generate",
+                                         "-pg" };
     size_t n = 0;
     *out = 0;
     for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
-        if (bits >> i & 1)
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
+        if (bits >> i & 1) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -2759,13 +2700,6 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
         if (over) break;
     }
     return out;
-}
-
-// Of a list, those that this process may not run on. false: there are none.
-static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_cpus* beyond) {
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(list->of); i++) any |= (beyond->of[i] = list->of[i] & ~allowed->of[i]) != 0;
-    return any;
 }
 
 // The one that this thread runs on now; 0 where the system does not say.
@@ -3002,8 +2936,9 @@ static double kbi_minus_log(uint32_t m) {
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
                                    -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
-    static const double cosine[] = { 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
-                                     1.0 / 24.0,        -1.0 / 2.0,       1.0 }; // 12! 10! 8! 6! 4! 2!
+    static const double cosine[] = {
+        1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0
+    }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
     double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
@@ -3082,8 +3017,8 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
-// that it also holds under -ffast-math, and NaN and infinity fail it.
+// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
+// assumes that there are no NaN and infinity.
 #define KBI_STATS_LIMIT 1e150
 #define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
 #define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
@@ -3099,17 +3034,11 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-static int kbi_all_usable(const double* x, int64_t n) {
-    if (x == NULL) return n <= 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!kbi_usable(x[i])) return 0;
-    }
-    return 1;
-}
-
-static double* kbi_stats_alloc(int64_t n) {
-    if (n <= 0 || (uint64_t)n > (uint64_t)(SIZE_MAX / 2 / sizeof(double))) return NULL;
-    return (double*)KBENCH_MALLOC((size_t)n * sizeof(double));
+// Memory for m values if there are n > 0 values and all are usable; else NULL.
+static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
+    for (int64_t i = 0; x && i < n; i++)
+        if (!kbi_usable(x[i])) return NULL;
+    return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
 // a / b; 0 for 0 / 0, NAN where the quotient is none.
@@ -3121,56 +3050,33 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_sift_down(double* a, int64_t root, int64_t n) {
-    const double v = a[root];
-    for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
-        if (child + 1 < n && a[child + 1] > a[child]) child++;
-        if (a[child] <= v) break;
-        a[root] = a[child];
-        root = child;
-    }
-    a[root] = v;
+static int kbi_order_of(const void* a, const void* b) {
+    double x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+static void kbi_sort(double* a, int64_t n) {
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
 }
 
-static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
-    for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        const double top = a[0];
-        a[0] = a[end];
-        a[end] = top;
-        kbi_sift_down(a, 0, end);
-    }
-}
-
-// Hoare 1961 about the median of three. Returns j, 0 <= j < n - 1, with a[0..j] <= a[j+1..n-1]; n >= 3.
+// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
 // Stopping at equal values keeps both parts large in quantised samples.
-static int64_t kbi_partition(double* a, int64_t n) {
-    const double u = a[0], v = a[n / 2], w = a[n - 1];
-    const double pivot = u < v ? (v < w ? v : (u < w ? w : u)) : (u < w ? u : (v < w ? w : v));
-    for (int64_t i = 0, j = n - 1;; i++, j--) {
-        while (a[i] < pivot) i++;
-        while (a[j] > pivot) j--;
-        if (i >= j) return j;
-        const double t = a[i];
-        a[i] = a[j];
-        a[j] = t;
-    }
-}
-
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    for (int budget = 128; n > 8 && budget > 0; budget--) {
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (k < left) {
-            n = left;
-        } else {
-            a += left;
-            n -= left;
-            k -= left;
+    for (int64_t low = 0, high = n - 1; low < high;) {
+        const double pivot = a[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (a[i] < pivot) i++;
+            while (a[j] > pivot) j--;
+            if (i > j) break;
+            const double swapped = a[i];
+            a[i++] = a[j];
+            a[j--] = swapped;
         }
+        if (k > j) low = i;
+        if (k < i) high = j;
     }
-    kbi_sort(a, n);
     return a[k];
 }
 
@@ -3206,10 +3112,10 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
 
 // -- interval of the median -------------------------------------------------------------------------------
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >=
-// 1 - alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). The
-// probabilities are taken relative to the mode's, where none overflows and what underflows does not count, so
-// the ranks are exact for every n and for alpha down to 1e-250. 0 when no such interval exists.
+// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 -
+// alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative
+// to that of the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no
+// such interval.
 static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
     *lo = *hi = 0;
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
@@ -3240,11 +3146,9 @@ static int64_t kbi_block_end(int b, int64_t n) {
 
 // Their medians; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
-    int64_t begin = 0;
-    for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        const int64_t end = kbi_block_end(b, n);
+    for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
+        end = kbi_block_end((int)b, n);
         blocks[b] = kbi_median_of(x + begin, end - begin, scratch);
-        begin = end;
     }
 }
 
@@ -3256,13 +3160,13 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// How many independent values the n are worth to their median: n over the larger of two inflations,
-//   - that of lag 1: right where the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over what independent values would give, times the inflation
-//     of the sums' own lag 1: right where slow wandering hides under noise that does not last.
-// Of values clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; of signs where the MAD
-// is 0. Below 30 values too few for blocks, and only a correlation that stands out (one-sided 5 %) counts. spread:
-// standard deviation of the clipped values. O(n); scratch holds n values.
+// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
+//   - that of lag 1: right if the correlation dies away from value to value;
+//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
+//     sums' own lag 1: right if slow wandering hides under noise that does not last.
+// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
+// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
+// spread: standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -3298,11 +3202,11 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for as many values as they
-// are worth, spread over the n: (k - 1/2) n / worth + 1/2. Returns what they are worth. Below KBI_STATS_ENOUGH no ranks
-// would do: the interval is that of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard
-// deviation that n values show of a process that wanders farther, s^2 / (1 - 1/worth). That holds, too, but is a guess
-// from too few: take more. NAN, and no interval, below 6 values. O(n); scratch holds n values.
+// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample
+// size, spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that
+// of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show
+// of a process that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6
+// values.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
@@ -3329,28 +3233,21 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n) and without allocation: the stopping rule asks between samples, and a GPU
-// that waits for the host lowers its clock. scratch holds n values.
-static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
-    double lo, hi;
-    if (n < 1 || !kbi_all_usable(x, n)) return (double)NAN;
+// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers
+// its clock.
+static double kbi_precision_of(const double* x, int64_t n) {
+    double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
+    if (!scratch) return (double)NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
-    return kbi_half_width(lo, hi, median);
-}
-
-static double kbi_precision_of(const double* x, int64_t n) {
-    double* scratch = kbi_stats_alloc(n);
-    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
-    return precision;
+    return kbi_half_width(lo, hi, median);
 }
 
 // -- summary ----------------------------------------------------------------------------------------------
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; then two passes with the
-// correction of Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum
-// d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of
+// Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3370,9 +3267,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer, seen as the smallest distance of different values. Above a tenth of the median it is
-// taken for a real distance, not a step; in a continuous sample it is next to nothing and changes nothing.
-// Counts them as well.
+// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
+// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3385,8 +3281,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. Where most values share one tick of the
-// timer the range is 0 and every neighbouring tick would be an outlier, so the range is at least the step.
+// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values
+// share one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3426,11 +3322,10 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. Rejects when one half lies wholly above the
-// other (a step: Pettitt 1976 at his extreme, 25) or Mann's (1945) S, rising less falling pairs, reaches +-33
-// (a trend): 33,508 of the 10! orders, p = 0.0092; ties only make it rarer. Rank sums of three blocks against
-// three cannot get below 0.1, and the values themselves are no basis: with autocorrelation any test that
-// takes them as independent finds drift everywhere.
+// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
+// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
+// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
+// find drift wherever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3472,8 +3367,8 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
-    if (sorted == NULL) return s;
+    double* sorted = kbi_stats_alloc(x, n, 2 * n);
+    if (!sorted) return s;
     double* scratch = sorted + n;
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
@@ -3510,11 +3405,7 @@ static double kbi_trimmed(double* x, int n, int away) {
 }
 
 KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
-  >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-// -- paired -----------------------------------------------------------------------------------------------
+// -- arms measured in the same rounds ------------------------------------------------------------------------
 
 // Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
 // arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
@@ -3523,8 +3414,8 @@ KBI_SLOW_BEGIN
 static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
     int64_t low, high;
     *median = *lo = *hi = (double)NAN;
-    double* sorted = rounds > 0 && kbi_all_usable(log_ratio, rounds) ? kbi_stats_alloc(rounds) : NULL;
-    if (sorted == NULL) return 0;
+    double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
+    if (!sorted) return 0;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
@@ -3566,9 +3457,8 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`: each side becomes the root of the sum of squares of itself and 1.96 sd, as independent normal errors
-// add. An error that is not known leaves no interval: NAN.
+// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval
+// about `centre`, as normal errors add. NAN without a known error.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -3605,8 +3495,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on: bisection of the tail, within
-// 1e-9 of it for p from 1e-6 to 1 - 1e-6. From 1e7 on df is taken as 1e7. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection
+// of the tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3703,14 +3593,12 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 // values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
 // cases of like length scatter alike.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior that the
-// others make, 1/p = 1/min(d0, d) + 1/D, d0 from how much the others differ, D what they know. d0 counts as the case's
-// own d at most, and the variance is never below its own s^2: a case that scatters three times as far as its like is
-// what a reader must not miss. A case alone stands on its own.
-//
-// What is to be compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true
-// mean, 1 for one further process, pi / 2m for the median of m. Log ratios of rivals work alike, in a call of their
-// own: they scatter less than times do.
+// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
+// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
+// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
+// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1
+// for one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of
+// their own.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
                           kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3793,22 +3681,22 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how what, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference2 = 0, want2 = 0, most = 0;
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
     bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
-        double g = fabs(kbi_load_double(got, i, (int)got_type)), w = fabs(kbi_load_double(want, i, (int)want_type));
-        if (kbi_finite(g) && kbi_finite(w)) most = KBI_MAX(most, KBI_MAX(g, w));
+        double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
+        if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
-    // 0 and infinity are the squares of many a double; a power of two, because a compiler may divide by reciprocals
-    double unit = most > 1e150 ? ldexp(1, -600) : most < 1e-150 ? ldexp(1, 600) : 1;
+    if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
+    norm = 0;
     for (int64_t i = 0; i < n; i++) {
         double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
         if (kbi_match_special(&c, i, g, w)) continue;
         double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
         if (what == KBI_CHECK_NORM) {
             double a = g * unit - w * unit, b = w * unit;
-            difference2 += a * a;
-            want2 += b * b;
+            difference += a * a;
+            norm += b * b;
             kbi_match_note(&c, i, g, w, 0, true);
             continue;
         }
@@ -3816,7 +3704,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
         kbi_match_note(&c, i, g, w, error, error <= tolerance);
     }
     if (what == KBI_CHECK_NORM && !c.bad) {
-        c.error = want2 > 0 ? sqrt(difference2 / want2) : difference2 > 0 ? (double)INFINITY : 0;
+        c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
     c.passed = c.bad == 0;
@@ -3976,7 +3864,6 @@ typedef struct kbi_recipe {
     bool looked;                 // nothing is timed: a profiler looks on
     unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
-    unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -4022,21 +3909,12 @@ typedef struct kbi_case {
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
 
-typedef enum kbi_roof {
-    KBI_ROOF_COPY,
-    KBI_ROOF_READ,
-    KBI_ROOF_WRITE,
-    KBI_ROOF_F64,
-    KBI_ROOF_F32,
-    KBI_ROOF_TF32,
-    KBI_ROOF_F16,
-    KBI_ROOF_BF16,
-    KBI_ROOF_FP8,
-    KBI_ROOF_INT8,
-    KBI_ROOFS,
-    KBI_NO_ROOF = -1,  // the device has none of those that may be meant
-    KBI_ABOVE_ALL = -2 // of those that may be meant
+// clang-format off
+typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+    KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
+    KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
+// clang-format on
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
@@ -4044,9 +3922,9 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations a
-// second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers costs
-// power, and so clock: `of` is what random ones reach, `most` what zeros do, which true times of any data stay below.
+// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations
+// a second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers
+// costs power, and so clock: `of` is what random ones reach, `most` what zeros do, above all true times of any data.
 typedef struct kbi_roofs {
     double of[KBI_ROOFS], most[KBI_ROOFS];
     double took[KBI_ROOFS]; // seconds
@@ -4074,13 +3952,11 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// clang-format off
 typedef enum kbi_kept {
-    KBI_NOT_HOST,
-    KBI_KEPT_NOTHING,
-    KBI_KEPT_CONSTANTS,
-    KBI_KEPT_VALUES,
-    KBI_KEPT_BY_CALL
+    KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
 } kbi_kept;
+// clang-format on
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4149,8 +4025,8 @@ typedef struct kbi_machine {
     int32_t boost;                // whether that may rise above its nominal rate; -1: not known
 } kbi_machine;
 
-// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of 256
-// and of 1024 threads each.
+// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
+// 256 and of 1024 threads each.
 typedef struct kbi_truth {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
 } kbi_truth;
@@ -4251,17 +4127,17 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
-    size_t n = strlen(m->message);
-    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
-    n = strlen(m->message);
-    kbi_vfit(m->message, n, sizeof m->message, format, list);
+// Behind what a message says already.
+static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
+    size_t n = strlen(message);
+    kbi_fit(message, n, size, n ? "; " : "");
+    kbi_vfit(message, strlen(message), size, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_say_more(m, format, list);
+    kbi_vsay(m->message, sizeof m->message, format, list);
     va_end(list);
 }
 
@@ -4271,13 +4147,14 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
 
+// clang-format off
 typedef enum kbi_event_kind {
-    KBI_EVENT_RUN,
-    KBI_EVENT_CALL,
-    KBI_EVENT_KERNEL,
-    KBI_EVENT_COPY,
-    KBI_EVENT_SET
+    KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
+typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+    KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
+} kbi_limit;
+// clang-format on
 
 typedef struct kbi_event { // of a run of the block; the run itself is one
     int64_t start, end;    // ns of one clock for host and device
@@ -4288,17 +4165,8 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
-    int32_t limit;   // kbi_limit: what lets no more of them in
+    int32_t limit;   // kbi_limit
 } kbi_event;
-
-typedef enum kbi_limit {
-    KBI_NO_LIMIT,
-    KBI_BY_WARPS,
-    KBI_BY_REGISTERS,
-    KBI_BY_SHARED,
-    KBI_BY_BLOCKS,
-    KBI_BY_GRID
-} kbi_limit;
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -4903,45 +4771,45 @@ enum {
     KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
     KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
     KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
     x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
-        KBI_ANY, KBI_SELECTS) \
+      KBI_ANY, KBI_SELECTS) \
     KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
-        kbi_take_shard, KBI_ANY, 0) \
+      kbi_take_shard, KBI_ANY, 0) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
-        const char*, kbi_take_device, KBI_ANY, 0) \
+      KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+      const char*, kbi_take_device, KBI_ANY, 0) \
     KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
     KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
-        100, KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, 100, \
+      KBI_EFFORT) \
     KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
     KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
     KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
+      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT) \
+      KBI_EFFORT) \
     KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
     KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
-        KBI_LAUNCHES_LIMIT, 0) \
+      KBI_LAUNCHES_LIMIT, 0) \
     x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+      kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
     KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
     KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
     KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
     KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
     KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
     KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
-        "events,cupti,both,wall", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", "events,cupti,both,wall", \
+      KBI_GPU) \
     KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
     KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
     KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
@@ -4952,14 +4820,14 @@ enum {
     x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
     KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
-        KBI_WRITES | KBI_IN_LOAD) \
+      KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
-        KBI_ALWAYS) \
+      KBI_ALWAYS) \
     KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
     KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
     KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
@@ -4967,9 +4835,9 @@ enum {
     KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
     KBI_BARE(x, version, "version", "out", "the version", 0) \
     KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
-        KBI_INSTEAD | KBI_IN_LOAD) \
+      KBI_INSTEAD | KBI_IN_LOAD) \
     x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
-        KBI_IN_LOAD)
+      KBI_IN_LOAD)
 // clang-format on
 
 enum kbi_option_id {
@@ -5129,16 +4997,18 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
-    kbi_cpus list, allowed, beyond;
-    char not_ours[80], ours[200];
+    kbi_cpus list, allowed;
+    char ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
-    kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
-              kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
-    return false;
+    for (int i = 0; i < KBI_COUNT(list.of); i++)
+        if (list.of[i] & ~allowed.of[i])
+            return kbi_error("--cpu %s: this process may run on %s only", value,
+                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                   false;
+    return kbi_take_text(option, values, value);
 }
 
 // Pins this process to the processors of --cpu; false after an error message.
@@ -5156,13 +5026,6 @@ static bool kbi_take_gbench_filter(const kb_option* option, void* values, const 
     return kbi_add_string(option->name, &o->filter, value);
 }
 
-// Reads a variable that is a number from low up and leaves *value where it is not set; false after an error message.
-static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
-    const char* s = getenv(variable);
-    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
-    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
-}
-
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
@@ -5170,7 +5033,9 @@ static bool kbi_shard_of_slurm(kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(names); i++) {
         char variable[40];
         snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+        const char* s = getenv(variable);
+        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
+            return kbi_error("%s is '%s', which is no number from %d up", variable, s, i > 2), false;
     }
     o->shards = (x[2] - x[1]) / x[3] + 1;
     o->shard = (x[0] - x[1]) / x[3] + 1;
@@ -5189,21 +5054,6 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
     return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
-}
-
-// The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
-static bool kbi_shard_of_runner(kbi_options* o) {
-    int64_t index = -1, total = -1;
-    if (o->on[KBI_OPTION_shard]) return true;
-    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
-        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
-        return false;
-    if (index < 0 && total < 0) return true;
-    if (index < 0 || index >= total)
-        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
-               false;
-    o->shard = index + 1, o->shards = total;
-    return true;
 }
 
 // --- all options: those of the kit, then those of add-ons ---
@@ -5314,22 +5164,28 @@ static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure;
-    } addons[] = {
-        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
-          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+    } addons[4] = {
+        { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
+          "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
           "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "resume,save-baseline", "kbench_report.h", KBI_INCLUDE },
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
+        kbi_error("%s is an option of examples/addons/%s: %s", word, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
+    char names[4][400];
+    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
+        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
+        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
+    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
@@ -5504,7 +5360,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->start) set->start();
     }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -5688,31 +5544,6 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
         p += name + 1 + value;
     }
     return NULL;
-}
-
-// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
-// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    int64_t lowest = INT64_MAX;
-    if (d->type != KB_AXIS_INTS) return true;
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension declared[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->type == KB_AXIS_INTS)
-            declared[n++] = kbi_axis_dimension(arena, a);
-        else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], declared, &n);
-        for (int i = 0; i < n; i++)
-            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
-                lowest = KBI_MIN(lowest, declared[i].values[v].i);
-    }
-    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++)
-        if (d->values[i].i < least)
-            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
-                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
-                   false;
-    return true;
 }
 
 // --- regular expressions on the names of cases, which the system compiles and matches ---
@@ -5917,12 +5748,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n && *name; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+        int64_t lowest = axis->n ? INT64_MAX : 0;
+        for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
+        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
                    false;
-        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
+        for (int v = 0; v < axis->n; v++)
+            if (axis->values[v].i < lowest)
+                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                                 e->implementation, name, (int)lowest),
+                       false;
     }
     const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
@@ -6166,7 +6005,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+    r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
                 : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
                                                             : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
@@ -6322,8 +6161,8 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin answers how often the block is to run before end; end adds samples with kbi_add_sample,
-// perhaps several at once, and perhaps only at the end of several launches.
+// How a block is timed. begin answers how often the block is to run before end; end adds samples with
+// kbi_add_sample, perhaps several at once, and perhaps only at the end of several launches.
 typedef struct kbi_timer {
     const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
@@ -6390,10 +6229,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     struct kbi_block* next;
 } kbi_block;
 
-// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
-// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
-// wings, a copy, until its next turn. The copies of its data that --rotate makes lie there, too, at fixed distances.
-// What each of these holds is its own (it may point into itself, and each run changes it), so all are swapped.
+// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a
+// small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
+// saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
+// distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
 typedef struct kbi_stage {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6409,11 +6248,11 @@ typedef struct kbi_memory {
     struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
     size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* wings;              // for all of them; NULL: nobody else plays
+    char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;                    // the last call left its blocks to the next one
+    bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -6422,28 +6261,15 @@ typedef struct kbi_memory {
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
+// clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT,
-    KBI_CHECKED,
-    KBI_AUDITED,
-    KBI_CAPTURED,
-    KBI_WARM,
-    KBI_SAMPLE,
-    KBI_COMPARED,
-    KBI_PROVED,
-    KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
 } kbi_unit;
-typedef enum kbi_phase {
-    KBI_PHASE_CHECK,
-    KBI_PHASE_AUDIT,
-    KBI_PHASE_WARM,
-    KBI_PHASE_SAMPLE,
-    KBI_PHASE_TURNS,
-    KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE,
-    KBI_PHASE_INSIDE, // in a call of its own: after the audit
-    KBI_PHASE_DONE
+typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
+    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
 } kbi_phase;
+// clang-format on
 
 typedef enum kbi_order { // what the conductor of several runs wants of this one
     KBI_BY_ITSELF,       // there is none: the engine says when it is enough
@@ -6574,7 +6400,7 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
 static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
@@ -6596,8 +6422,8 @@ static void kbi_sense(kbi_run* run) {
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
-// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
-// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the
+// block ends, but not if break left it. host: only a block of host work may not call it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -6612,15 +6438,17 @@ static void kbi_give_word(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
 }
 
+static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
+    kbi_raise(run, flag);
+    if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
+    kbi_give_word(run, KB_FAILED);
+}
+
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
-    kbi_raise(run, flag);
-    if (!kbi_failed(run)) {
-        va_start(list, format);
-        kbi_say_more(&run->m, format, list);
-        va_end(list);
-    }
-    kbi_give_word(run, KB_FAILED);
+    va_start(list, format);
+    kbi_vstop(run, flag, format, list);
+    va_end(list);
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
@@ -6661,33 +6489,19 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum {
-    KBI_TOUCHED = 1 << 20,
-    KBI_WAKING = 4,
-    KBI_LAUNCHES = 8,
-    KBI_GATE_NODES = 256,
-    KBI_GATE_SECONDS = 1,
-    KBI_ALARMS = 2,
-    KBI_MISSES = 2
-};
+enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+// clang-format off
 enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_FMA64,
-    KBI_F_SPIN,
-    KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
+    KBI_F_SPIN, KBI_F_COUNT
 };
+// clang-format on
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
-// its events read grows by up to 0.6 us with them.
+// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
+// what its events read grows by up to 0.6 us with them.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 enum { KBI_EMPTY_KERNELS = 14 };
 
@@ -6770,7 +6584,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there from version 18 of CUPTI on.
+// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there since version 18 of CUPTI.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6800,21 +6614,8 @@ typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, Activit
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
 
-typedef struct kbi_activity_call { // CUpti_ActivityAPI
-    uint32_t kind, id;
-    uint64_t start, end;
-    uint32_t process, thread, correlation, result;
-} kbi_activity_call;
-
-enum {
-    KBI_ACTIVITY_COPY = 1,
-    KBI_ACTIVITY_SET = 2,
-    KBI_ACTIVITY_DRIVER = 4,
-    KBI_ACTIVITY_RUNTIME = 5,
-    KBI_ACTIVITY_KERNEL = 10,
-    KBI_SPANS = 1 << 15,
-    KBI_ACTIVITY_BYTES = 1 << 20
-};
+enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -6901,16 +6702,6 @@ static struct kbi_lab {
 #endif
 } kbi_lab;
 
-// A text of what is being looked into, by a key of its own: where it lies.
-KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_lab.insight;
-    kbi_mapped* slot = kbi_map_find(&in->names, key);
-    if (slot->key) return (int32_t)slot->at;
-    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
-    kbi_put(&in->texts, text, strlen(text) + 1);
-    return (int32_t)slot->at;
-}
-
 // Of two of one name the first counts.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
     kbi_insight* in = &kbi_lab.insight;
@@ -6928,12 +6719,9 @@ KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double val
 
 // Why something that was asked for is not there.
 KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
-    kbi_insight* in = &kbi_lab.insight;
-    size_t n = strlen(in->message);
     va_list list;
-    if (n && n + 3 < sizeof in->message) n += (size_t)snprintf(in->message + n, sizeof in->message - n, "; ");
     va_start(list, format);
-    vsnprintf(in->message + n, sizeof in->message - n, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
 }
 
@@ -6945,25 +6733,21 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers that are compared.
-enum {
-    KBI_LEFT_UMASK,
-    KBI_LEFT_BLOCKED,
-    KBI_LEFT_LIMITS,
-    KBI_LEFT_CPUS,
-    KBI_LEFT_PRIORITY,
-    KBI_LEFT_LOCALE,
-    KBI_LEFT_VARIABLES,
-    KBI_LEFT_STANDARD,
-    KBI_LEFT_HANDLERS,
-    KBI_LEFT_COMPARED,
-    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
-    KBI_LEFT_FILES,
-    KBI_LEFT_MEMORY,
-    KBI_LEFT_COUNT
+// What a function can change of its process, as numbers.
+static const char* const kbi_leftover_names[] = {
+    "it changed the umask",
+    "it changed the priority of its process",
+    "it blocked signals",
+    "it changed how signals are handled",
+    "it changed the processors of its process",
+    "it changed the locale",
+    "it changed the environment",
+    "it closed or replaced stdin, stdout or stderr",
+    "it changed the limits of its process",
 };
 typedef struct kbi_leftovers {
-    uint64_t of[KBI_LEFT_COUNT];
+    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
+    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
 } kbi_leftovers;
 
 // The process as it was before the first function ran.
@@ -6980,55 +6764,52 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_leftovers kbi_leftovers_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
     const char* locale = setlocale(LC_ALL, NULL);
+    const mode_t mode = umask(077);
     kbi_leftovers now;
+    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
-    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
+    umask(mode);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    now.of[KBI_LEFT_FILES] = (uint64_t)file;
-    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
-    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
-    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
-    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-                                (kbi_status_number(status, "SigCgt:", 16) & library);
-    const mode_t mode = umask(077);
-    umask(mode);
-    now.of[KBI_LEFT_UMASK] = mode;
-    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    now.files = file < 0 ? INT32_MAX : file;
+    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
+    *same++ = mode;
+    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    *same++ = kbi_status_number(status, "SigBlk:", 16);
+    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+              (kbi_status_number(status, "SigCgt:", 16) & library);
     kbi_cpus_allowed(&cpus);
-    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    *same = kbi_hash(start, locale ? locale : "");
 #ifdef LC_GLOBAL_LOCALE
-    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
 #endif
-    for (char** v = environ; v && *v; v++)
-        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
-    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+    same++;
+    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
+    same++;
+    for (int i = 0; i < 3; i++) {
         struct stat about;
         bool open = fstat(i, &about) == 0;
         int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
     }
+    same++;
     for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
         uint64_t limit[2] = { 0, 0 };
         syscall(SYS_prlimit64, 0, i, NULL, limit);
-        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
     }
     return now;
 }
 
-static void kbi_before_note(void) {
-    kbi_before.known = true;
-    fegetenv(&kbi_before.floats);
-    kbi_before.state = kbi_leftovers_now();
-}
-
-// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+// Puts back what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_before_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
@@ -7042,27 +6823,15 @@ static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - k
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    static const char* const why[] = { "it changed the umask",
-                                       "it blocked signals",
-                                       "it changed the limits of its process",
-                                       "it changed the processors of its process",
-                                       "it changed the priority of its process",
-                                       "it changed the locale",
-                                       "it changed the environment",
-                                       "it closed or replaced stdin, stdout or stderr",
-                                       "it changed how signals are handled" };
-    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
-    const uint64_t* was = kbi_before.state.of;
-    const kbi_leftovers left = kbi_leftovers_now();
-    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
-        if (left.of[i] != was[i]) return why[i];
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
-    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
-        return "it left memory allocated";
-    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
+    const kbi_leftovers *was = &kbi_before.state, left = kbi_leftovers_now();
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < KBI_COUNT(left.same); i++)
+        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
+    if (left.files > was->files + 64) return "it left files open";
+    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
+    if (left.threads <= was->threads) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
@@ -7074,8 +6843,8 @@ static const char* kbi_left_behind(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples
+// of it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: all are equal. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -7101,11 +6870,7 @@ static double kbi_clock_step(void) {
         ns[i] = (double)(kbi_now() - began);
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
-    if (step > 0) return step;
-    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
-    while (to == from) to = kbi_now();
-    for (next = to; next == to;) next = kbi_now();
-    return (double)(next - to);
+    return step > 0 ? step : 1e9;
 }
 
 // Work behind this begins when that before it has ended.
@@ -7117,46 +6882,28 @@ static void kbi_serialise(void) {
 #endif
 }
 
-static double kbi_measure_wall_bias(void) {
-    double ns[101], scratch[101];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t a = kbi_now();
-        ns[i] = (double)(kbi_now() - a);
-    }
-    double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
-    return KBI_MAX(bias, 1e-3); // above 0: it is known
-}
-
-// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
-// before and after (kbi_wall_lost).
-static void kbi_pass_begin(void) {
-    kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    kbi_serialise();
-}
-static void kbi_pass_end(void) {
-    kbi_lab.wall_end = kbi_now();
-    kbi_lab.turn = kbi_turn_now();
-}
-static double kbi_measure_pass_bias(void) {
+// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
+// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
+// the thread's time before and after (kbi_wall_lost).
+static double kbi_measure_wall_bias(bool single) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_pass_begin();
-            __asm__ __volatile__("" : : : "memory");
-            kbi_pass_end();
-            sum += kbi_lab.wall_end - kbi_lab.wall_start;
+            if (single) kbi_lab.turn = kbi_turn_now();
+            int64_t began = kbi_now();
+            kbi_serialise();
+            sum += kbi_now() - began;
+            if (single) kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
 
-// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
-// compiler knew: then the compiler may have removed the block, or done its work in advance.
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
+// the compiler knew: then the compiler may have removed the block, or done its work in advance.
 static int32_t kbi_keeps(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -7183,20 +6930,22 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias(false);
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
+    if (kbi_lab.wall_step > 20000)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock stood
-// still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a Ctrl-Z in it.
-// From 10 ms on a share of others is in every sample; and where they are in more than a third of the shorter ones, that
-// is what the machine, or the block's own threads, are like: then all samples count. All cases of a comparison together
-// decide that.
+// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock
+// stood still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a
+// Ctrl-Z in it. From 10 ms on a share of others is in every sample; and where they are in more than a third of the
+// shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
+// comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     if (run->call.unit != KBI_SAMPLE || kbi_lab.coarse || (run->backend->gpu && !run->work.host)) return false;
     const kbi_turn now = kbi_turn_now();
@@ -7210,18 +6959,14 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
-// few as --timeout leaves time for. What that costs in precision, the samples show.
-static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
-
-// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
+// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    double ns = (double)(now - kbi_lab.wall_start), target = KBI_MAX(20000, 1000 * kbi_lab.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
     if (run->sampling.stops != kbi_lab.stops) {
         kbi_lab.stood += now - kbi_lab.wall_start;
@@ -7245,7 +6990,6 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -7257,10 +7001,6 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (kbi_lab.wall_step >= 1000000) { // jiffies: all samples may read the same, and be half a step off
-        run->m.step_ns = kbi_lab.wall_step / (double)runs;
-        run->m.bias_error_ns = run->m.bias_apart_ns = run->m.step_ns / 2 / 1.96;
-    }
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
@@ -7272,8 +7012,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
-                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -7376,8 +7115,7 @@ static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)2
 // Plain host memory needs no GPU.
 static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
-// --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
-// have theirs in different places
+// --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
 
 // Random bits, the same for a number and a seed; 0 for number 0, where nothing is moved.
 static uint64_t kbi_placement(const kbi_recipe* r) {
@@ -7387,9 +7125,9 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// By how many bytes memory is moved. On a GPU, a stage, by a multiple of 512 within a page of 2 MiB; blocks of their
-// own are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the host within
-// 16 pages of 4 KiB, so that offset and colour change: by a multiple of 256, which is what kb_alloc promises.
+// By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
+// other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
+// host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
 static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     if (b->gpu) return stage ? placement % (KBI_STAGE_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -7400,9 +7138,9 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
 }
 
-// --- what the block's outputs held before: put back for the last run, so that only that can have written them
+// --- outputs: restored for the last run, so that only that run can have written them
 
-// Whether a block holds what was kept of it, as far as 16 looks can tell.
+// Whether a block equals its saved copy, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
@@ -7435,8 +7173,8 @@ static void kbi_hold_block(kbi_run* run, kbi_block* block) {
     b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
 }
 
-// The first call tells which blocks are read after the loop; kb_open has no such call, and keeps all if they are small.
-// What still is as the call before left it is an output.
+// Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
+// all blocks if they are small. A block that is still as the call before left it is an output.
 static void kbi_hold(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -7452,7 +7190,7 @@ static void kbi_hold(kbi_run* run) {
     }
 }
 
-// Whether there is anything to prove; then the outputs are as they were.
+// Restores the outputs; false: none was saved.
 static bool kbi_put_back(kbi_run* run) {
     bool any = false;
     for (kbi_block* block = run->memory.blocks; block; block = block->next) {
@@ -7472,7 +7210,7 @@ static bool kbi_last_run(const kbi_run* run, bool stale) {
     return false;
 }
 
-// --- the stage: the same buffers for all implementations of a group
+// --- the stage: shared buffers, the same for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -7500,14 +7238,14 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
 
 static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
     for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
+        memories[i]->saved = NULL;
         memories[i]->stage = NULL;
     }
     if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -7523,20 +7261,20 @@ static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memo
         kbi_memory* m = memories[i];
         m->stage = s;
         if (n < 2 || !m->most) continue;
-        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
-        good = m->wings != NULL;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->saved != NULL;
     }
     if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
-// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
 static void kbi_stage_enter(kbi_memory* m) {
     kbi_stage* s = m->stage;
     if (m->first) m = m->first;
     if (!s || s->on == m) return;
-    if (s->on && s->on->wings && s->on->reached) s->backend->memory.copy(s->on->wings, s->base, s->on->reached);
-    if (m->wings && m->reached) s->backend->memory.copy(s->base, m->wings, m->reached);
+    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
+    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
     s->on = m;
 }
 
@@ -7585,7 +7323,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     const kbi_backend* home = kbi_home(b, place);
     size_t total = kbi_block_total(bytes);
     char* staged = kbi_stage_place(b, m, place, total);
-    kbi_block* block = m->kept; // what the call before had here, with what it left there; unless this one wants another
+    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
     if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
@@ -7686,8 +7424,8 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
-// give has the size that the function says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
+// not give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -10183,13 +9921,11 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
 }
 
 void kb_not_found(kb_state* kb, const char* format, ...) {
-    char text[400];
     va_list list;
     (void)kb;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
-    kbi_insight_say("%s", text);
 }
 
 // Without a GPU, host work still runs, on the cpu backend.
@@ -10223,15 +9959,15 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
   >>alike     measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
-// past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
+// is past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has
+// learnt of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
 static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 
-// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
-// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
-// only suggest.
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
+// long as it would be at the clock of the samples. What it finds is said when the function has returned: its
+// outputs may show for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
     const kbi_alike* a = &run->alike;
     const int64_t n = run->m.n;
@@ -10251,8 +9987,9 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
-        snprintf(run->alike.differ, sizeof run->alike.differ, "a launch took %s in the first samples, ever less in the "
-                 "others, and %s in the last ones", kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+        snprintf(run->alike.differ, sizeof run->alike.differ,
+                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
+                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
                  "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
@@ -10393,8 +10130,8 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the times
-// will be told.
+// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the
+// times will be told.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -10443,7 +10180,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 
 // For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+    static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
     if (run->place.stand_in || !kbi_show_range) return;
     if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
@@ -10458,21 +10195,6 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     if (phase != KBI_PHASE_SAMPLE) return;
     run->sampling.load = kbi_load_now("/proc");
     kbi_note_clock(run, kbi_clock_mhz(run));
-}
-
-// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
-static void kbi_warm_begin(kbi_run* run) {
-    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
-    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
-    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
-    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
-    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
-    run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
-        kb_note(&run->kb, "not audited: cannot be captured");
 }
 
 // Whether the block is captured once.
@@ -10512,8 +10234,7 @@ static void kbi_enter_loop(kbi_run* run) {
     run->call.proved = run->call.fresh;
 }
 
-// Between units, some times a second, whatever timed them and whoever wants to know: a clock that fell and came back
-// shows at neither end.
+// Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
 static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->shown <= 100000000) return;
@@ -10549,7 +10270,19 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
     if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
-    if (!run->sampling.timer) kbi_warm_begin(run);
+    if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
+        static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+        const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        bool wall = timer == &kbi_wall_timer, told = run->work.verdict && run->work.verdict->known;
+        run->sampling.timer = timer;
+        snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
+        if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
+            snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
+        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_began = run->call.window.begin = kbi_now();
+        if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
+            kb_note(&run->kb, "not audited: cannot be captured");
+    }
     if (run->place.order == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
@@ -10565,8 +10298,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
     bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
     if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began))
-                            : place->order == KBI_FINISH))
+    if (!between ||
+        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
         return kbi_timed_unit(run, KBI_SAMPLE);
     if (alone) { // now: the clock falls, and throttling ends, when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
@@ -10578,8 +10311,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Launches in a row, each timed alone. On a GPU the samples of what takes long are such, if nobody else had a turn in
-// between; on a CPU they are not, since whoever shares it has his turns, too.
+// Launches in a row, each timed alone. On a GPU the samples of a long case are such, if no other case ran in
+// between; on a CPU they are not, since other processes run there, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     bool begins = !run->place.settled, possible = !timer->steady && !timer->alone && !kbi_only_checked(run);
@@ -10754,8 +10487,8 @@ bool kbi_sample(kb_state* kb) {
     return run->call.ready != KBI_NO_UNIT;
 }
 
-// The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine. What it
-// is left for may be a call that capture refused, and a library that throws then.
+// A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
+// reason may be a call that capture rejected, so that a library threw.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -10773,9 +10506,13 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
+// Each call begins in the folder where the program was started, with rounding as the first one found it.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) kbi_before_note();
+    if (!kbi_before.known) {
+        kbi_before.known = true;
+        fegetenv(&kbi_before.floats);
+        kbi_before.state = kbi_leftovers_now();
+    }
     kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
@@ -10792,7 +10529,7 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
+// Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->of->entry;
     const volatile pid_t here = getpid();
@@ -10837,9 +10574,9 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
-// far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
-// nothing of the data.
+// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else,
+// as far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes
+// say nothing of the data.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], seen[64];
     bool any = false;
@@ -10906,7 +10643,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
     run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
-    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.expect = c->desc ? c->desc->expect : 0;
     run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
@@ -10946,9 +10683,9 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
-// What knows its result by the address of its inputs, or leaves an output alone that is there, is wrong now. Nothing
-// else is learnt: amounts may depend on the inputs, and those that were timed were others.
+// --fresh: one more run and check with inputs from another seed, in the memory where the call before left its
+// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
+// wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keeps) return;
     const kbi_work work = run->work;
@@ -10969,8 +10706,8 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
-// if it goes missing a second time: the first call may have loaded code.
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a
+// leak if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -10992,7 +10729,7 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-// A call of its own for those who look into the block, and time nothing: to be freed.
+// A call in which instruments look into the block, and nothing is timed. The result is to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
@@ -11004,14 +10741,14 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- run ---
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
-                                    kb_axis_type b) {
+static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
+                                    kb_axis_type a, kb_axis_type b) {
     const kbi_case* c = kb->run->of;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
+    kbi_note_call(kb, call, true);
     for (int i = 0; i < c->n_params; i++) {
         if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
@@ -11020,27 +10757,24 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
                  known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, what), found = NULL;
     kbi_text_free(&known);
     return found;
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_int", true);
-    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_real", true);
-    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
-    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
@@ -11092,24 +10826,20 @@ void kb_queries(kb_state* kb, double items) {
 
 void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_measured* m = &kb->run->m;
-    kbi_counter* c = m->counters;
+    kbi_counter *c = m->counters, *end = c + m->n_counters;
     size_t n = name ? strlen(name) : 0;
-    const char* wrong = NULL;
     kbi_note_call(kb, "kb_count", true);
-    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
-    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
-    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
-        wrong = "a unit has at most 31 characters and no blanks";
-    else if (!kbi_finite(value))
-        wrong = "that is no finite number";
-    else if (c == m->counters + KBI_COUNTERS)
-        wrong = "a case has 16 at most";
-    if (wrong) {
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+    while (n && c < end && strcmp(c->name, name) != 0) c++;
+    bool named = n && n < sizeof c->name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+    bool united = !unit || (strlen(unit) < sizeof c->unit && !unit[strcspn(unit, " \t\r\n\"\\")]);
+    if (!named || !united || !kbi_finite(value) || c == m->counters + KBI_COUNTERS) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE,
+                 "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
+                 "blanks; a value is finite, and a case has 16 at most",
+                 name ? name : "");
         return;
     }
-    m->n_counters += c == m->counters + m->n_counters;
+    m->n_counters += c == end;
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
     c->value = value;
@@ -11127,8 +10857,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->place.resting;
 }
 
-// --- memory ---
-
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
@@ -11138,12 +10866,15 @@ static bool kbi_checks_now(kbi_run* run) {
     return false;
 }
 
+// false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    return passed;
+    if (passed || !kbi_last_run(run, true)) return passed;
+    kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
+    return true;
 }
 
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
@@ -11167,15 +10898,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
-    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
-    else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
+    if (what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
-    else if (!c.passed)
+    else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return passed;
+    return false;
 }
 
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
@@ -11195,19 +10924,12 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[sizeof run->m.message];
     va_list list;
     kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (!kbi_check_done(run, passed, error, tolerance)) kbi_vstop(run, KB_FLAG_VERIFY_FAIL, format, list);
     va_end(list);
-    kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
-                 text);
-    else if (!passed)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
     return passed;
 }
 
@@ -11217,18 +10939,17 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
     va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
+    kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
     kbi_give_word(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[sizeof kb->run->m.message];
     va_list list;
+    if (kb->run->m.status == KB_SKIPPED) return;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    kbi_vstop(kb->run, KB_FLAG_BAD_CASE, format, list);
     va_end(list);
-    if (kb->run->m.status != KB_SKIPPED) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
@@ -11260,47 +10981,48 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its function suspended
+typedef struct kbi_member { // a case of the comparison group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
-    struct kbi_arm* replicas; // --rotate
+    struct kbi_member* replicas; // --rotate
     int n_replicas;
     bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
-} kbi_arm;
+} kbi_member;
 
-typedef struct kbi_contest {
-    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
-    int n, slots;             // without the control; with it, if there is one
+typedef struct kbi_comparison {
+    kbi_member*
+        members[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;           // without the control; with it, if there is one
     int rounds;
     int settling; // runs of the block at the begin of a slot that are no samples
     bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
-} kbi_contest;
+} kbi_comparison;
 
-static void kbi_arm_main(void* p) {
-    kbi_arm* a = (kbi_arm*)p;
+static void kbi_member_main(void* p) {
+    kbi_member* a = (kbi_member*)p;
     kbi_measure_call(&a->run);
     a->over = !a->run.place.resting;
 }
 
-// Lets an arm go on until it rests again or is over.
-static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
+// Lets a case go on until it rests again or is over.
+static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
     kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
     kbi_lab.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
-        kbi_arm_main(a);
+        kbi_member_main(a);
 }
 
-// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
-static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+// The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
+static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
     kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
@@ -11310,38 +11032,31 @@ static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
     a->index = first->index;
 }
 
-// --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
+// --rotate: how many copies of data of so many bytes exceed L2 twice; 0: there is no data.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// After the first call: the copies that a case is going to need places for.
-static int kbi_copies_planned(const kbi_run* run) {
-    bool rotate = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && kbi_wants_audit(run);
-    int64_t n = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
-    return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
-static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
     int64_t n = kbi_copies_of(&a->run, first->device);
-    // on a stage they are in what was allocated
+    // in shared buffers their room is allocated already
     int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
-    a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
+    a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
-        kbi_arm_again(copy, a);
+        kbi_member_again(copy, a);
         if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
             first->strayed = true;
         } else if (first->stage) {
@@ -11351,7 +11066,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->run.place.order = KBI_HOLD;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
         if (copy->over)
             kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
         else
@@ -11362,13 +11077,13 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
 }
 
 // --rotate and mode graph: captures the block many times in a row, that of the copies in turn.
-static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
     int each = a->n_replicas + 1;
     int64_t n = kbi_failed(&a->run) ? 0 : a->run.backend->capture.repeats(&a->run, each);
     for (int which = 0; which < 2 && n; which++) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
-            kbi_arm* next = i % each ? &a->replicas[i % each - 1] : a;
+            kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.place.order = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
@@ -11376,26 +11091,26 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+// Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
+static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     kbi_place* place = &a->run.place;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
     place->in_turn = c->n > 1 || many;
     place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
     place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
     else
         kbi_go_on(c, a);
     if (!many || a->over) return;
-    kbi_arm_replicate(c, a);
-    kbi_arm_capture(c, a);
+    kbi_member_replicate(c, a);
+    kbi_member_capture(c, a);
     place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
     kbi_go_on(c, a);
 }
 
-static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     a->run.place.order = KBI_FINISH;
     if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
@@ -11410,8 +11125,8 @@ static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
-static double kbi_slot(kbi_contest* c, kbi_arm* a) {
+// A slot of a case: a few samples, as many for every case. Gives the trimmed mean in ns, NaN when the case is over.
+static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
@@ -11427,9 +11142,9 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
-// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams 1949: designs that
-// are balanced for residual effects). Who is who, and the order of the rounds, are drawn anew each time.
+// Order of the slots. Over n rounds (2 n if n is odd) each case stands at every place, and follows each other case
+// equally often, so that drift and what a predecessor leaves behind affect all equally (Williams 1949: designs that
+// are balanced for residual effects). The numbering of cases and the order of rounds are drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -11442,12 +11157,12 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 }
 
 // The widest half-width among the intervals of the log ratios to the baseline.
-static double kbi_contest_width(const kbi_contest* c) {
+static double kbi_comparison_width(const kbi_comparison* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
-    const kbi_arm* base = c->arms[0];
+    const kbi_member* base = c->members[0];
     for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
+        const kbi_member* a = c->members[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -11456,28 +11171,28 @@ static double kbi_contest_width(const kbi_contest* c) {
     return widest;
 }
 
-static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
+static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
     bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
-        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+        c->members[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
+        if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
-    if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
+    if (r->samples || kbi_only_checked(&c->members[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
-    if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    if (time >= r->max_time && (kbi_comparison_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_comparison_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-static void kbi_contest_rounds(kbi_contest* c) {
+static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = false, enough = false;
     c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
     for (int i = 0; i < c->n; i++) {
-        const kbi_run* run = &c->arms[i]->run;
+        const kbi_run* run = &c->members[i]->run;
         if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
         if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
     }
@@ -11485,136 +11200,129 @@ static void kbi_contest_rounds(kbi_contest* c) {
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
-            kbi_arm* a = c->arms[order[k]];
+            kbi_member* a = c->members[order[k]];
             a->ns[c->rounds] = kbi_slot(c, a);
             lost = kbi_lost(&a->run);
         }
         if (lost) break;
         c->rounds++;
         live = 0;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+        for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
-        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
+        if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
     for (int i = 0; i < c->n; i++) {
-        kbi_run* run = &c->arms[i]->run;
-        if (c->arms[i]->over) continue;
+        kbi_run* run = &c->members[i]->run;
+        if (c->members[i]->over) continue;
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
 }
 
-static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
+static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
-    // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
+    if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
+    // a case without KB_ALLOC has no data there, and nobody knows where its data lies
     run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
-    run->m.contest = c->arms[0]->index;
+    run->m.contest = c->members[0]->index;
 }
 
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
-// others stay where they are, since the process ends.
-static bool kbi_contest_run(kbi_contest* c) {
+// Measures cases that passed their check: starts each, runs the rounds, ends each. false: the device is lost; the
+// other cases stay suspended, since the process ends.
+static bool kbi_comparison_run(kbi_comparison* c) {
     bool good = true;
     for (int i = 0; i < c->slots && good; i++) {
-        kbi_arm_start(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_start(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
-    if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    if (good && c->n > 1) kbi_comparison_rounds(c);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->members[i]->run);
     for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
-        kbi_arm_end(c, c->arms[i]);
-        kbi_arm_keep_rounds(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_end(c, c->members[i]);
+        kbi_member_keep_rounds(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
     return good;
 }
 
-static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
+static void kbi_member_result(kbi_member* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
     kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
-typedef struct kbi_room {
-    int64_t device, host, largest; // bytes; of the largest stage
-} kbi_room;
-
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
-    kbi_room r = { 0, 0, 0 };
-    size_t largest = 0;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + control; i++) {
-        const kbi_run* run = &arms[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
-        int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
-        r.device += (copies > 1 ? KBI_MAX(all, span) : all) + run->memory.read_bytes;
-        r.host += copies * run->m.host_memory;
-        r.largest = KBI_MAX(r.largest, span);
-    }
-    return r;
-}
-
-// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor where
-// swapping takes longer than measuring.
-static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
-    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
-    return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
-}
-
-// Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
-static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    const kbi_backend* b = arms[0]->run.backend;
+// Measures cases in interleaved rounds if their memory allows it, otherwise one after another. false: the device is
+// lost.
+static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
+    const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, n > 1);
-    int64_t device = room.device + room.largest;
-    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
-    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
-    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
+    int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
+    size_t largest = 0;
+    for (int i = 0; i < n; i++) { // how many copies a case needs is known after its first call
+        kbi_run* run = &members[i]->run;
+        bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
+        int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
+        run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
+        largest = KBI_MAX(largest, run->memory.most);
+    }
+    for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
+        const kbi_run* run = &members[i % n]->run;
+        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
+        device += run->memory.read_bytes;
+        host += run->memory.copies * run->m.host_memory;
+        stage_bytes = KBI_MAX(stage_bytes, span);
+    }
+    device += stage_bytes;
+    if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
+    bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
+    bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
+    // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
+    // measuring
+    bool wanted = KBI_STAGES && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
+                  stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
+    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
-        kbi_contest c;
+        kbi_comparison c;
         kbi_stage stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.n = c.slots = together ? n : 1;
-        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
-        if (c.n > 1) {
-            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-            kbi_arm_again(control, arms[0]);
-            control->run.work = arms[0]->run.work;
-            control->run.memory.most = arms[0]->run.memory.most;
-            control->run.memory.copies = arms[0]->run.memory.copies;
-        }
         c.sink = sink;
         c.recipe = recipe;
-        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
-        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
-        good = kbi_contest_run(&c);
+        c.n = c.slots = together ? n : 1;
+        memcpy(c.members, members + i, sizeof *members * (size_t)c.n);
+        if (c.n > 1) {
+            kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+            kbi_member_again(control, members[0]);
+            control->run.work = members[0]->run.work;
+            control->run.memory.most = members[0]->run.memory.most;
+            control->run.memory.copies = members[0]->run.memory.copies;
+        }
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
+        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
+        good = kbi_comparison_run(&c);
         if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
-            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
-        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
+            if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
     }
     return good;
 }
 
-// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
-// false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found
+// right. false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
+    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)(n + 1));
     int count = 0;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         if (!wanted[i]) continue;
-        kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+        kbi_member* a = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
@@ -11631,17 +11339,17 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         }
         kbi_check_call(&a->run);
         if (a->run.m.status == KB_OK) {
-            arms[count++] = a;
+            members[count++] = a;
             continue;
         }
         good = !kbi_lost(&a->run);
-        kbi_arm_result(a, sink);
+        kbi_member_result(a, sink);
         KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += KBI_ARMS)
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
-    for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
-    KBENCH_FREE(arms);
+    for (int i = 0; i < count && good; i += KBI_MEMBERS)
+        good = kbi_comparison_all(members + i, KBI_MIN(count - i, (int)KBI_MEMBERS), recipe, sink);
+    for (int i = 0; i < count && good; i++) KBENCH_FREE(members[i]);
+    KBENCH_FREE(members);
     return good;
 }
 
@@ -11665,8 +11373,8 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// The step of the timer around the median: as known, or the distance to the next different value. Above a tenth of the
-// median that is taken for a real distance.
+// The step of the timer around the median: as known, or the distance to the next different value, unless that is
+// above a tenth of the median.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -11675,14 +11383,13 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
-// nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
+// A flag is raised if the median could lie outside of the printed interval, or if there is none; not if samples merely
+// look unusual. All numbers are shares of the median.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = kbi_stats_alloc(s->n);
+    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (!scratch) return;
     if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
         double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
         int64_t n = 0;
@@ -11699,7 +11406,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
                       kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
     }
-    if (!m->settled) { // whether the later half of the samples, by its own interval, has another median than all of them
+    if (!m->settled) { // whether the later half, by its own interval, has another median than all samples
         const int64_t half = s->n / 2;
         double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
         kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
@@ -11708,23 +11415,23 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
                          (s->median > hi && s->median > later + notable));
     }
     KBENCH_FREE(scratch);
-    // a tenth is worth its word even where the interval has grown to hold it
+    // a drift of a tenth is flagged even if the interval has grown to hold it
     kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
-    // a guess of less than a hundredth may be twice as large; and where samples scatter over a quarter of the time
-    // nobody takes that for known
+    // an unreliable interval below 1 % may be twice as wide without harm; samples that scatter over 25 % speak for
+    // themselves
     bool guess = s->effective < KBI_STATS_ENOUGH && said > KBI_STATS_NOTABLE && s->p95 - s->p5 < 0.25 * s->median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, guess && !(r->flags >> KB_FLAG_DRIFT & 1));
-    // how far to another group, of a quarter or more: then the quartile there lies near its own end
+    // the distance to another group of a quarter of the samples or more: the quartile there lies near its own end
     double up = s->p75 - s->median, down = s->median - s->p25, far = 0;
     if (up > 3 * (s->p95 - s->p75)) far = up / s->median;
     if (down > 3 * (s->p25 - s->p5)) far = KBI_MAX(far, down / s->median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && far > KBI_STATS_NOTABLE && far > 2 * said);
-    // memory-bound work does not follow the clock; what does, does so slowly
+    // memory-bound work does not follow the clock; work that does follows it slowly
     bool followed = s->p95 - s->p5 > 0.5 * swing * s->median && s->effective < 0.5 * (double)s->n;
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
 }
 
-// How far the bias may be off, in ms, goes into the interval. No time is less than 0, however wide the noise.
+// Adds the standard deviation of the bias, in ms, to the interval. No time is less than 0.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
@@ -11762,15 +11469,14 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof s.median), &s.median, sizeof s.median);
     r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // how far the bias may be off, which the interval holds, too, so that its number is no doubtful one: a word where
-    // more work per launch is what helps. From 2 % on it stood beside every time of an H200 below 6 us, where the
-    // interval had said as much; from 5 %, where NOISY is said of samples, it is below 2.4 us. Not known: a time near
-    // what reads nothing is doubted.
+    // The interval holds the error of the bias, too; the flag says that more work per launch helps. From 5 % on, as
+    // NOISY: on an H200 that is below 2.4 us. If the error is not known, a time near that of an empty kernel is
+    // doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -11801,8 +11507,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
             if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
         most = m->roofs.most[above];
     } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
-        // More bytes a second than it was seen to move: an error where they cannot come from cache. What was written
-        // last may still be in L2 when the launch ends, so as much did not need to move.
+        // More bytes a second than it was seen to move: an error if they cannot come from cache. Up to an L2 of what
+        // was written last may not have reached memory when the launch ends.
         int which = moves;
         for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
             if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
@@ -11827,7 +11533,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
+    // if the peak of the arithmetic is not known, only much traffic is surely the nearest bound
     if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
     if (!(moved > 0) && !(computed > 0)) return;
     const double reached = m->reached > 0 ? m->reached : memory;
@@ -11835,17 +11541,17 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
-    // so much more than one core gets of the memory comes from caches, or goes to several cores: that does not bind it
+    // so much more than one core gets from memory comes from caches, or goes to several cores: memory does not bind it
     if (m->core && moved >= computed && moved > 1.5) r->bound = NULL;
 }
 
-// A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
+// A wrong, failed or implausible case keeps its identity and its message, and loses its times.
 static void kbi_judge_withdraw(kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
+// A time is cold only if the eviction was seen to work; the message says if that could not be measured.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -11856,8 +11562,8 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// Why a time is known so badly, as far as it can be told: a clock that ends at its lowest, well below its highest, fell
-// from burst to sustained; and a GPU does not wait for the host's processors.
+// Causes of a wide interval: a clock that ends at its lowest, well below its highest, fell from burst to sustained;
+// host work waits for processors.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
     bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
     if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
@@ -11900,74 +11606,60 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Where buffers lie decides up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums over
-// other pages): what two whose data lay apart differ by may be that.
+// The addresses of buffers decide up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums
+// over other pages). Without shared buffers such a difference proves nothing.
 static const double kbi_apart = 0.03;
-// And where code lies, of a CPU's, which the baseline, played twice, does not show: textually equal loops took 1 % more
-// at one address than at another, and 90 % more across the end of a line of the cache. So the functions of KBENCH begin
-// on such a line; what they call lies where -falign-functions=64 puts it.
+// The address of code decides 1 % of a CPU's time, which an A/A control does not show. Across the end of a cache line
+// equal loops took 90 % more, so the functions of KBENCH begin on such a line; -falign-functions=64 aligns what they
+// call.
 static const double kbi_code = 0.01;
 
 // --- several processes ---
 
-// The printed interval is to hold the median of 15 other processes. Beside the mean of those that were measured, that
-// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A comparison is about
-// the true ratio, over all placements: nothing stands beside it.
+// The printed interval is to hold the median of 15 other processes, whose variance is pi / 2 of that of a mean of 15:
+// pi / 30 of that of a process. The interval of a ratio is to hold the true one: 0.
 static const double kbi_beside = 0.10471975511965977;
 
-enum { KBI_POOL_ROWS = 512 };
-typedef struct
-    kbi_pool { // logarithms that each process gave, a row for each case, or pair of rivals: like ones scatter alike
+// Logarithms that each process gave: a row for each case, or for each pair of implementations. Similar rows scatter
+// alike.
+typedef struct kbi_pool {
     double *values, *ms; // a row's, and how long its case takes
-    kbi_spread* spread;  // of the latest rows
-    int rows, latest, processes;
+    kbi_spread* spread;  // of each row
+    int rows, processes;
 } kbi_pool;
 
-typedef struct kbi_pools { // of times, of rivals' ratios, and of those of baselines to themselves
+typedef struct
+    kbi_pools { // of a batch: times, ratios of implementations, and ratios of baselines to their A/A controls
     kbi_pool times, ratios, equals;
 } kbi_pools;
 
-// Adds a row; the answer is its place among the latest.
-static int kbi_pool_add(kbi_pool* p, int processes, const double* values, double ms) {
-    size_t row = sizeof(double) * (size_t)processes;
-    p->processes = processes;
-    p->values = (double*)kbi_grow(p->values, row * (size_t)(p->rows + 1));
-    p->ms = (double*)kbi_grow(p->ms, sizeof(double) * (size_t)(p->rows + 1));
-    memcpy(p->values + (size_t)p->rows * (size_t)processes, values, row);
-    p->ms[p->rows++] = ms;
-    return p->latest++;
-}
-
-// How the latest rows scatter, by themselves and by all earlier ones, of which the oldest are then forgotten: a row is
-// compared with every other.
-static void kbi_pool_settle(kbi_pool* p, double beside) {
-    kbi_spread* all = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)(p->rows + 1));
-    int old = KBI_MAX(p->rows - (int)KBI_POOL_ROWS, 0), kept = p->rows - old;
-    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, all);
-    memmove(all, all + p->rows - p->latest, sizeof(kbi_spread) * (size_t)p->latest);
-    KBENCH_FREE(p->spread);
-    p->spread = all;
-    p->latest = 0;
-    p->rows = kept;
-    if (!old) return;
-    memmove(p->ms, p->ms + old, sizeof(double) * (size_t)kept);
-    memmove(p->values, p->values + (size_t)old * (size_t)p->processes,
-            sizeof(double) * (size_t)kept * (size_t)p->processes);
-}
-
-static void kbi_pools_free(kbi_pools* pools) {
+// For at most so many cases.
+static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
     for (int i = 0; i < KBI_COUNT(all); i++) {
-        KBENCH_FREE(all[i]->values);
-        KBENCH_FREE(all[i]->ms);
-        KBENCH_FREE(all[i]->spread);
+        size_t rows = 2 * (size_t)cases;
+        all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
+        all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
+        all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        all[i]->rows = 0;
+        all[i]->processes = processes;
     }
-    memset(pools, 0, sizeof *pools);
 }
 
-// Which process's record stands for a case that several measured (NULL: that one did not): the first in which it
-// failed, else was skipped, else the one whose median is the middle one, of an even number the lower. -1: fewer than
-// two gave a number, and one by itself says nothing of the others.
+// Adds a row; the answer is its index.
+static int kbi_pool_add(kbi_pool* p, const double* values, double ms) {
+    memcpy(p->values + p->rows * p->processes, values, sizeof(double) * (size_t)p->processes);
+    p->ms[p->rows] = ms;
+    return p->rows++;
+}
+
+static void kbi_pool_settle(kbi_pool* p, double beside) {
+    kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
+}
+
+// Which process's record represents a case that several measured (NULL: that one did not): the first in which it
+// failed, else was skipped, else the one with the middle median, of an even number the lower. -1: fewer than two have
+// a time.
 static int kbi_judge_stands(kb_result* const* each, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -11983,16 +11675,15 @@ static int kbi_judge_stands(kb_result* const* each, int processes) {
     return -1;
 }
 
-// What one process found wrong: whose word it is.
+// Names the process that found something wrong.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
     const char* said = r->message;
     r->message = NULL;
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
 }
 
-// r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
-// the processes' medians, and a warning stands that most of them raise. FEW and NOISY speak of the interval, which is
-// another one: it needs no samples but the medians, and may be wide where each process's is not.
+// r is a copy of the record that represents the case, and becomes that of all processes: time, interval and rates are
+// those of their medians, and flags are those that most of them raise. FEW and NOISY are about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
@@ -12013,11 +11704,12 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // a bias that nobody measured is off alike in all of them, so that none of what they differ by shows it
+    // the error of a bias that was not measured is the same in all of them, so their scatter does not show it
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms,
+                                       sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -12028,8 +11720,8 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     int n, processes;
     int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    // Of several processes, rows of log ratios among the latest of the pools, -1: none. [i]: the baseline over case i,
-    // [0]: over itself; [n + i]: case i over the fastest.
+    // Of several processes, rows of log ratios in the pools, -1: none. [i]: the baseline over case i, [0]: over its A/A
+    // control; [n + i]: case i over the fastest.
     int* rows;
 } kbi_rivals;
 
@@ -12047,8 +11739,8 @@ static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64
     return exp(median);
 }
 
-// What the rounds of one process say of two (mine -1: the baseline and its A/A control); NAN where these were not
-// measured together: a group of more than 64 is several comparisons.
+// The same in one process (mine -1: the baseline and its A/A control); NAN if these were not measured together: a group
+// of more than 64 is several comparisons.
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
     const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
@@ -12059,9 +11751,8 @@ static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, i
     return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
 }
 
-// What all processes say: of one its rounds, of several the t interval of their log ratios. As surely as the biases are
-// known that were taken off, which no repetition shows. Launches of one shape have the same, whatever it is: then it
-// says little of their ratio.
+// The same over all processes: the t interval of their log ratios. The errors of the biases that were taken off widen
+// it, but for launches of one shape, which share them.
 static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
                                    double* lo, double* hi) {
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
@@ -12087,8 +11778,8 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, 
     return ratio;
 }
 
-// Adds what each process says of two to a pool. Where a process measured them one after another, that is the ratio of
-// their medians. The shorter of the two says how far their ratio scatters.
+// Adds each process's ratio of two to a pool: from their rounds, or of their medians if they ran one after another. The
+// scatter of a ratio depends on the shorter of the two.
 static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
@@ -12106,7 +11797,7 @@ static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int 
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    return n ? kbi_pool_add(pool, c->processes, values, ms) : -1;
+    return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
 // A group of n cases with results, of which the caller fills in m.
@@ -12120,8 +11811,8 @@ static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int proces
     c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
 }
 
-// Who is fastest; and of several processes the log ratios that will be asked for: those to the baseline, and to the
-// fastest. The pools are to be settled when all groups of a batch have given theirs.
+// Finds the fastest; adds, of several processes, the log ratios to the baseline and to the fastest. The pools are
+// settled when all groups of a batch have added theirs.
 static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
     for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
@@ -12151,8 +11842,8 @@ static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     }
 }
 
-// The verdict on an interval of the ratio of two. Where they ran on different memory that alone may make so much; over
-// processes it varies, and the interval has it. What differs is called so where it is known by how much equal ones do.
+// The verdict on an interval of the ratio of two. Different buffers raise the noise floor, but for several processes,
+// whose interval holds that. Without a noise floor nothing is faster or slower.
 static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
     if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
@@ -12160,8 +11851,8 @@ static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Speedup against the first of the group, with its interval and verdict, from rounds that both were measured in, else
-// the ratio of the times alone; the rating against the group's best verified time; and who is fastest, perhaps surely.
+// Speedup against the first of the group, with its interval and verdict, from common rounds, else as the ratio of the
+// times alone; the rating against the group's best verified time; and the winner.
 static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
     kb_result* base = c->results;
@@ -12170,7 +11861,7 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
-    // measured one after another no process has a control: then as much as memory and code make by where they lie
+    // cases that ran one after another have no A/A control
     if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
@@ -12212,8 +11903,10 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>facts     record: what else may tell two machines' times apart, as the system's files have it.
+  >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// --- what else may tell two machines' times apart, as the system's files have it ---
 
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
@@ -12221,8 +11914,7 @@ static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
 }
 
-// Processors' worth of time that the control groups (version 2) of this process, and all above them, leave it; NAN: none
-// sets a limit.
+// The processors that the control groups (version 2) of this process, and all above them, allow it; NAN: no limit.
 static double kbi_cpu_limit(const char* root) {
     char path[800], line[400];
     double quota, period, least = NAN;
@@ -12281,7 +11973,7 @@ static void kbi_facts_read(kbi_facts* f, const char* root) {
     if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
 }
 
-// Before what the record says of it already.
+// Puts them before those that the record has.
 static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     size_t size = sizeof(kb_param) * (size_t)(f->n + r->environment.n + 1);
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, size);
@@ -12298,9 +11990,7 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
     r->environment.n += f->n;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>record    record: a case's identity, machine and run, put into its record.
----------------------------------------------------------------------------------------------------------------*/
+// --- a case ---
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -12409,8 +12099,7 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
     kbi_record_machine(r, machine);
 }
 
-// What was found inside of it goes where the record lies. Then instruments judge it, and why something was not found is
-// said.
+// Copies a profile into the record's memory, and lets instruments judge it.
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
     kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -12421,7 +12110,6 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
 }
 
 KBI_SLOW_END
-// The last bytes of a file are as good as the first: each of them reaches all bits.
 static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     for (size_t i = 0; i < n; i++) {
         h = (h ^ words[i]) * 0x9e3779b97f4a7c15u;
@@ -12450,9 +12138,8 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read, or is the loader
-// of a program that is its argument. That of an interpreter says nothing of the program: KBENCH_SCRIPT in the
-// environment names the file that it runs, which then counts, too.
+// The hash of this process's executable; "" after a warning if it cannot be read, or is the loader of a program that
+// is its argument. KBENCH_SCRIPT in the environment names the file that an interpreter runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static bool said;
@@ -12473,7 +12160,8 @@ static const char* kbi_binary_hash(void) {
     return known;
 }
 
-// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of SHA-256.
+// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of
+// SHA-256.
 static void kbi_session_commit(kbi_session* s) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
@@ -12667,8 +12355,8 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
-static int kbi_character_width(const char* s, int n) {
+// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+static int kbi_character_width(unsigned code) {
     static const struct {
         unsigned from, to;
         int width;
@@ -12676,7 +12364,6 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -12687,10 +12374,11 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
     while (at < n) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        unsigned code;
+        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)bytes;
+        at += (size_t)KBI_MAX(bytes, 1);
     }
     return at;
 }
@@ -12709,9 +12397,10 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
     if (whole) return;
     for (int room = columns - 3 - used; width > room;) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
-        width -= kbi_character_width(s + tail, bytes);
-        tail += (size_t)bytes;
+        unsigned code;
+        int bytes = kbi_utf8(s + tail, &code);
+        width -= kbi_character_width(code);
+        tail += (size_t)KBI_MAX(bytes, 1);
     }
     kbi_putf(t, "...%s", s + tail);
 }
@@ -13482,8 +13171,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of text
-// of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A text of
+// others is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -13766,9 +13455,8 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, read from the environment before main: a main that strips its own arguments, or makes up
-// those that it gives to kb_main, would start workers without end. The variable stays in the environment until kb_main
-// takes it, for a main that starts its program again by exec.
+// The role of this process, read from the environment before main, because main may change its arguments. The variable
+// stays there until kb_main removes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
     pid_t process; // whose it is: a process that a benchmark forks is none of ours
@@ -13798,7 +13486,7 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
 }
 
 enum { KBI_NESTED = 8 };
-// Whether so many processes of this very program started one another, the last of them this one.
+// Whether so many processes of this program started one another, the last of them this one.
 static bool kbi_nested(void) {
     struct stat self, other;
     long process = (long)getpid();
@@ -13815,7 +13503,7 @@ static bool kbi_nested(void) {
     return found == KBI_NESTED;
 }
 
-// Words that lie behind each other, as an array that ends with NULL; both are kept.
+// An array, ended by NULL, of words that lie behind each other; both stay allocated.
 static char** kbi_words_of(char* text, size_t size, size_t* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
@@ -13897,7 +13585,8 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot be.
+// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot
+// be.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
                                       const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
                                       const kbi_sink* sink) {
@@ -14004,28 +13693,25 @@ static struct kbi_destinations {
 
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
-static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
+static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
-    kbi_text full = KBI_BLANK;
     struct stat about;
     bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
-    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
     bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
     for (int i = 0; i < all->n && apart && !device; i++) {
         const kbi_destination* before = &all->of[i];
         apart = !kbi_is(before->path, real);
         if (!apart && !before->option)
-            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, path);
         else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
         else if (!apart)
-            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, path);
     }
     all->of[all->n].option = option;
     all->of[all->n++].path = real;
-    kbi_text_free(&full);
     return apart;
 }
 
@@ -14039,12 +13725,12 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             kbi_destinations.of[kbi_destinations.n++].path =
                 kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
-    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
-    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->value && *i->value &&
             (i->fill || (i->row.name && i->argument && strstr(i->argument, "FILE"))))
-            apart = kbi_destination_take(i->option, NULL, i->value);
+            apart = kbi_destination_take(i->option, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
     for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
@@ -14067,20 +13753,15 @@ static void kbi_outputs_free(kbi_outputs* all) {
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
-                            const char* folder, const char* path, bool append) {
-    kbi_text full = KBI_BLANK;
-    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
+                            const char* path, bool append) {
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     kbi_output_file* f = &all->of[all->n];
     memset(f, 0, sizeof *f);
-    if (folder) kbi_putf(&full, "%s/", folder);
-    kbi_puts(&full, path);
     f->mark = *mark;
     f->fill = fill;
-    bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
+    bool good = kbi_out_open(&f->to, option, path, &f->mark, append);
     all->n += good;
     all->keeps = true;
-    kbi_text_free(&full);
     return good;
 }
 
@@ -14095,8 +13776,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         if (i->fill && i->option && !i->value)
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
-        if (good && i->fill && i->value)
-            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
+        if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -14207,7 +13887,6 @@ typedef struct kbi_supervisor {
     kbi_worker worker;
     kbi_group group;
     int process; // which of those that measure the same is at work
-    kbi_pools pools;
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
@@ -14240,14 +13919,14 @@ static struct kbi_desk {
     kbi_supervisor run; // the one that is under way
 } kbi_desk;
 
-// In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
-// second one must not come between finished results and their file.
+// In one process a second signal ends what hangs. A worker is ended by the first, and a second must not come between
+// finished results and their file.
 static void kbi_interrupt(int number) {
     signal(number, kbi_desk.one_process || kbi_desk.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_desk.interrupted = number;
 }
 
-// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
+// A signal that was ignored at the start (nohup, a shell's background job) stays ignored.
 static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
     if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
@@ -14270,7 +13949,7 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
-// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+// Whether a child has ended: a traced one may only have stopped.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -14284,7 +13963,7 @@ static bool kbi_worker_died(kbi_worker* w) {
     return w->dead;
 }
 
-// Two seconds to leave by itself, then it is made to; what it left running ends with it.
+// Gives it two seconds to leave by itself; kills it then, and what it left running.
 static void kbi_worker_end(kbi_worker* w) {
     if (!w->process) return;
     close(w->to);
@@ -14305,7 +13984,7 @@ static void kbi_worker_kill(kbi_worker* w) {
 
 // Starts this very program again, with its own command line: its main does there what it did here, until it calls
 // kb_main. In the child the function does not return.
-static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out, int close_a, int close_b) {
+static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
@@ -14315,8 +13994,6 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     }
     char birth[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    if (close_a >= 0) close(close_a);
-    if (close_b >= 0) close(close_b);
     dup2(2, 1); // what bodies print is not results
     signal(SIGXFSZ, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -14332,8 +14009,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
 // For a process that has not even begun to measure, in seconds.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
-// by the waits: they end whatever the clock says.
+// A worker that hangs never reads what does not fit into the pipe. Waits are counted, because the clock may be set.
 static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
     kbi_worker* w = &s->worker;
     const char* p = (const char*)what;
@@ -14356,7 +14032,9 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0)
         return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1], to[1], from[0]);
+    fcntl(to[1], F_SETFD, FD_CLOEXEC);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
@@ -14366,8 +14044,6 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    fcntl(w->to, F_SETFD, FD_CLOEXEC);
-    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
     fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
@@ -14383,7 +14059,8 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     int from[2];
     size_t have = 0;
     if (s->has_truth || pipe(from) != 0) return;
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1], from[0], -1);
+    fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
     close(from[1]);
     for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_desk.interrupted; i++) {
         if (!kbi_readable(from[0], 100)) continue;
@@ -14398,7 +14075,7 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
 
 // --- what happens to cases, in a worker or in this process ---
 
-// What the worker did until now was the current case's, unless it was the machine's.
+// Books the time since the last call for the current case, unless it was the machine's.
 static void kbi_spend(kbi_group* g, int64_t now) {
     if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
     g->since = now;
@@ -14418,8 +14095,8 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* 
     snprintf(s->said, sizeof s->said, "%s", what);
 }
 
-// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
-// alone in a fresh one.
+// Whether a failure does not count yet, because other cases ran in the same process before: the case is then measured
+// once more, alone in a fresh one.
 static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     kbi_waiting* w = &s->group.of[i];
     bool failed = m->status == KB_FAILED;
@@ -14501,8 +14178,8 @@ static void kbi_happened(void* to, kbi_message_type type, int index, void* what)
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: KB_ALLOC gives NULL
-// behind it, which few functions look at.
+// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: a function that does not
+// look at the NULL of KB_ALLOC crashes after the flag OOM.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
     va_list list;
@@ -14511,14 +14188,15 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
-    if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
+    if (m.status != KB_SKIPPED)
+        kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (!s->group.inside) {
         kbi_receive_result(s, i, &m);
         return;
     }
-    // that is nothing against what was measured before
+    // without a profile, a time that was measured before stays
     if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
     kbi_inside* without = kbi_inside_without(m.message);
     if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
@@ -14529,11 +14207,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int number) {
-    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
-}
-
-// The worker is gone: whose fault that was, and how it went.
+// The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -14541,6 +14215,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     int i = g->current;
     if (w->babble) kbi_worker_kill(w);
     kbi_worker_end(w);
+    int number = WTERMSIG(w->status);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
         if (g->of[j].wanted) i = j;
@@ -14548,7 +14223,8 @@ static void kbi_worker_lost(kbi_supervisor* s) {
     if (w->babble)
         snprintf(died, sizeof died, "what its process sent is no answer of a worker");
     else if (WIFSIGNALED(w->status))
-        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+        snprintf(died, sizeof died, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
     else
         snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
@@ -14619,7 +14295,7 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
     return next;
 }
 
-// What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
+// What comes within a moment. A child of a worker that is gone may keep its pipe open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
     int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
@@ -14631,36 +14307,30 @@ static kbi_pump kbi_await(kbi_supervisor* s) {
     return kbi_readable(s->worker.from, 0) ? KBI_PUMP_ON : KBI_PUMP_LOST; // its last words may have come meanwhile
 }
 
-// Until the worker has done its job, died, or taken too long.
-static void kbi_listen(kbi_supervisor* s) {
+// Until the worker has done its job (KBI_PUMP_DONE), died (KBI_PUMP_LOST), or taken too long.
+static kbi_pump kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     for (;;) {
         kbi_pump next = kbi_await(s);
-        if (kbi_desk.interrupted) return;
+        if (kbi_desk.interrupted) return next;
         if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
-        if (next != KBI_PUMP_ON) return;
-        // until the first case is entered the device is being started, and roofs are measured when one first asks for
-        // them: that is nobody's time, but has an end, too
+        if (next != KBI_PUMP_ON) return next;
+        // the start of the device and the measurement of its peaks are no case's time, but have a limit, too
         bool nobodys = g->current < 0 || g->machine;
         double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
-        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->of[i].wanted) g->current = i;
-        if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
-                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
-                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
-        return;
+        if (g->current >= 0) // else all have their result, and it hung then
+            kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        return KBI_PUMP_ON;
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
----------------------------------------------------------------------------------------------------------------*/
+// --- what the worker is asked for ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -14690,8 +14360,8 @@ static void kbi_group_close(kbi_supervisor* s) {
     s->group.verdicts = NULL;
 }
 
-// Asks the worker for all wanted cases of the group, or for one alone, and tells it what is known; in one process, does
-// that job here. false: the worker cannot be told.
+// Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
+// worker cannot be told.
 static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     kbi_group* g = &s->group;
     size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
@@ -14734,8 +14404,8 @@ static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     return good;
 }
 
-// Learns what machine this is, by a job without cases. The calibration's truth comes from a process of its own, before
-// the first one that measures. Without a GPU it ends as soon as it has found that.
+// Learns what machine this is, by a job without cases. The durations of the calibration's launches come from a
+// process of its own before that.
 static bool kbi_meet(kbi_supervisor* s, int device) {
     s->known = false;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -14744,13 +14414,12 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
         kbi_ask_truth(s, device);
     s->backend = NULL;
     if (s->isolated && !kbi_worker_start(s, device)) return false;
-    kbi_pump next = kbi_job_send(s, device, -1) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    double limit = kbi_start_limit(s);
-    while (s->isolated && next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
-        next = kbi_await(s);
+    bool told = kbi_job_send(s, device, -1);
+    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : told ? kbi_listen(s) : KBI_PUMP_LOST;
     kbi_group_close(s);
-    if (next == KBI_PUMP_DONE || !s->isolated) return s->known;
-    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
+    if (next == KBI_PUMP_DONE) return s->known;
+    double limit = kbi_start_limit(s);
+    bool hangs = next == KBI_PUMP_ON || s->worker.deaf;
     kbi_worker_kill(&s->worker);
     if (kbi_desk.interrupted) return false;
     if (!hangs)
@@ -14764,8 +14433,7 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
     return false;
 }
 
-// Until every case of the group that is wanted has its result. A case that is to be measured again alone gets a worker
-// of its own.
+// Until every wanted case of the group has its result. A case that is retried alone gets a fresh worker.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     while (!kbi_desk.interrupted) {
@@ -14794,7 +14462,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // at least, of several processes: starting one is shared by so many
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
 
 // Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
 typedef struct kbi_batch {
@@ -14808,28 +14476,26 @@ typedef struct kbi_batch {
     int n_rows;
     kbi_rivals* groups; // of rows
     int n_groups;
+    kbi_arena memory; // for all of these
 } kbi_batch;
 
-// Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
-// process of its own; where there is but one, when all has been measured.
+// Where a batch that begins here ends: after one group, unless several processes, or one for profiles, are started for
+// it. With profiles in the only process all cases come first. The last batch is no smaller than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
+    if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
     while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
 
-static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
-
 // --- inspected: the CUDA calls of each case's block, before it is measured ---
 
-static const double kbi_inspect_seconds =
-    10; // of inspections in a row, before their process ends and another measures
+static const double kbi_inspect_seconds = 10; // of inspections in a row
 
-// Inspects at least the cases before `end`, and so many more that a process is not started for each group. The process
-// is the worker meanwhile. Where there is no CUPTI the first answer is everybody's.
+// Inspects the cases before `end`, and more, so that a process is not started for each group. That process is the
+// worker meanwhile. Without CUPTI the first answer holds for all.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -14840,7 +14506,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     double most = kbi_inspect_seconds;
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
-    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
@@ -14849,9 +14515,11 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
+        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
         for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
         if (kbi_recalled(s->planned, plan, at)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_arena memory = KBI_BLANK;
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
         kbi_group_open(s, at, n, NULL, found);
         for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
         kbi_measure_group(s);
@@ -14861,7 +14529,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
             able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
             KBENCH_FREE(found[i]);
         }
-        KBENCH_FREE(found);
+        kbi_arena_free(&memory);
     }
     for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
     if (!able) s->inspected = plan->n;
@@ -14872,7 +14540,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
 
 // --- measured ---
 
-// Whether --budget leaves a group no time, or left its first process none; if there is some, how much.
+// Whether --budget leaves a group no time, or left its first process none; else sets the group's max_time.
 static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
     kbi_budget* left = &s->budget;
     double* share = b->share + (first - b->first);
@@ -14921,7 +14589,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     if (b->processes > 1) kbi_worker_kill(&s->worker);
 }
 
-// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
+// Profiles the cases that have times, in a process that measures nothing, because what a profiler loads stays loaded.
 static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
     if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
@@ -14948,14 +14616,17 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the cases that were measured: each process's samples, then all processes of a case, what instruments found in
-// it, and the cases of a group against each other. Each gets its record.
+// Judges the cases that were measured: each process's samples, all processes of a case, its profile, and the cases of a
+// group against each other. Each gets its record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
-    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
-    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
-    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    const size_t cases = (size_t)n, cells = cases * (size_t)processes;
+    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kbi_pools pools;
+    kbi_pools_open(&pools, &b->memory, n, processes);
+    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -14971,10 +14642,10 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         }
         stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
         if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
-        kbi_pool_add(&s->pools.times, processes, values, exp(sum / count));
+        kbi_pool_add(&pools.times, values, exp(sum / count));
         s->fewer += count < processes;
     }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
+    kbi_pool_settle(&pools.times, kbi_beside);
     for (int i = 0, pooled = 0; i < n; i++) {
         if (stands[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
@@ -14982,7 +14653,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         kb_result* r = &b->results[b->n_rows];
         *r = all[i * processes + stands[i]];
         if (processes > 1 && r->status == KB_OK)
-            kbi_judge_merge(r, each + i * processes, processes, m, &s->pools.times.spread[pooled++]);
+            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
         else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
             kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
         kbi_record_case(r, c, m, &s->machine);
@@ -15005,15 +14676,11 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
             const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
             c->m[k] = m->samples ? m : NULL;
         }
-        kbi_rivals_pool(c, &s->pools);
+        kbi_rivals_pool(c, &pools);
     }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
-    KBENCH_FREE(rows);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(each);
-    KBENCH_FREE(all);
+    kbi_pool_settle(&pools.ratios, 0);
+    kbi_pool_settle(&pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
 // --- stored, shown ---
@@ -15055,7 +14722,7 @@ static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
     }
 }
 
-// A batch on its way, a stage after the other.
+// Measures, judges, records and shows a batch, one stage after the other.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -15064,12 +14731,12 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.n = n;
     b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
-    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
-    b.share = (double*)kbi_zeros(cases, sizeof(double));
-    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
-    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
-    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
+    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
+    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
+    b.groups = (kbi_rivals*)kbi_arena_alloc(&b.memory, sizeof(kbi_rivals) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
     for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
@@ -15079,12 +14746,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch_output(s, &b);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
-    KBENCH_FREE(b.groups);
-    KBENCH_FREE(b.results);
-    KBENCH_FREE(b.inside);
-    KBENCH_FREE(b.share);
-    KBENCH_FREE(b.over);
-    KBENCH_FREE(b.m);
+    kbi_arena_free(&b.memory);
 }
 
 static void kbi_show_machine(kbi_supervisor* s) {
@@ -15188,8 +14850,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
-    s->inspected = 0;          // of another device they may say something else
-    kbi_pools_free(&s->pools); // another GPU's times may scatter otherwise
+    s->inspected = 0; // of another device they may say something else
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
@@ -15222,25 +14883,21 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
-// they say themselves; for want of a GPU it is another matter.
+// The exit code of a run without a number, and without a failure: functions that skip say why themselves.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
-    if (no_gpu && (KBI_CUDA || s->absent)) {
-        if (!s->collect)
-            kbi_error("nothing was measured: %s",
-                      cpu ? "what was selected needs a GPU, and --device cpu uses none" : kbi_no_gpu(s));
-        return KBI_EXIT_NO_GPU;
+    bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
+    if (!no_gpu && (!s->absent || s->skipped)) {
+        if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        return KBI_EXIT_FINE;
     }
-    if (s->absent && !s->skipped) {
-        kbi_error(
-            "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
-            "shows what there is, --device cpu runs what is for the CPU",
-            s->machine.sm / 10, s->machine.sm % 10);
-        return KBI_EXIT_NO_GPU;
-    }
-    if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
-    return KBI_EXIT_FINE;
+    if (!s->collect || !no_gpu)
+        kbi_error("nothing was measured: %s",
+                  !no_gpu
+                      ? "what was selected is not for this GPU; --list-ops shows what there is, --device cpu runs "
+                        "what is for the CPU"
+                  : s->recipe.target == KBI_ON_CPU ? "what was selected needs a GPU, and --device cpu uses none"
+                                                   : kbi_no_gpu(s));
+    return KBI_EXIT_NO_GPU;
 }
 
 // The state of a run that the command line asks for, of which nothing is opened yet.
@@ -15300,8 +14957,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
-               : s->failed                       ? KBI_EXIT_FAILED
+        code = kbi_desk.interrupted               ? KBI_EXIT_INTERRUPTED
+               : s->failed                        ? KBI_EXIT_FAILED
                : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
                                                   : kbi_nothing_measured(s);
     code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
@@ -15318,7 +14975,7 @@ static void kbi_env_line(const char* name, double x, const char* unit) {
     kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
 }
 
-// What was measured, with the time that it took; nothing of what cannot be.
+// The peaks that were measured, with the time that took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
         char name[40], unit[80], took[40];
@@ -15370,7 +15027,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
+    kbi_env_line("reading it costs", kbi_measure_wall_bias(false), "ns");
     kbi_env_roofs(&m->core, ", one core");
     KBENCH_FREE(s->session.command);
     if (!m->gpu_present) return KBI_EXIT_FINE;
@@ -15434,24 +15091,7 @@ static struct kbi_host_program { // the process of somebody else's main: what it
     kb_state* current;
 } kbi_host_program;
 
-static const char* kbi_params_fault(const kb_desc* d) {
-    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
-    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
-        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
-        if (!p->name || !*p->name || !known)
-            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
-    }
-    return NULL;
-}
-
 static const char* kbi_desc_fault(const kb_desc* d) {
-    if (!d) return "kb_desc is NULL";
-    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
@@ -15462,27 +15102,37 @@ static const char* kbi_desc_fault(const kb_desc* d) {
         return "kb_desc.mode is cold, hot or graph; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
-    return kbi_params_fault(d);
+    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
+        return "kb_desc.n_params: as many as params has, at most 15";
+    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
+        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
+        if (!p->name || !*p->name || !known)
+            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+    }
+    return NULL;
 }
 
-// Of a description at fault the record still says whose it is. One that says no name has the contest's first one's.
+// first: of a contest, whose name the others may leave out. Of a description at fault only the name is used, and the
+// implementation: the record says whose it is.
 static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
-    kb_desc said;
-    if (d && first && !first->fault && !d->end_canary && !d->name) {
-        said = *d;
-        said.name = first->desc.name;
-        d = &said;
-    }
-    g->fault = kbi_desc_fault(d);
+    kb_desc* own = &g->desc;
+    memset(own, 0, sizeof *own);
+    g->fault = !d              ? "kb_desc is NULL"
+               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
+                               : NULL;
     if (!g->fault) {
-        g->desc = *d;
-        return;
+        *own = *d;
+        if (!own->name && first && !first->fault) own->name = first->desc.name;
+        g->fault = kbi_desc_fault(own);
     }
-    memset(&g->desc, 0, sizeof g->desc);
-    g->desc.name = "unnamed";
-    if (!d || d->end_canary || !d->name || !*d->name) return;
-    g->desc.name = d->name;
-    g->desc.implementation = d->implementation;
+    if (!g->fault) return;
+    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
+    memset(own, 0, sizeof *own);
+    own->name = name, own->implementation = implementation;
 }
 
 // Its texts are kept in the arena: the program may give up its own at once.
@@ -15641,14 +15291,14 @@ static void kbi_given_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// What the contest is about is said once; whoever says something else is in the wrong one.
+// What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-    bool apart = (d->device && d->device != first->device) || (d->seed && d->seed != first->seed) ||
-                 (d->samples && d->samples != first->samples) || (d->host && !first->host);
-    if (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold")) apart = true;
-    if (d->precision > 0 && (d->precision < first->precision || d->precision > first->precision)) apart = true;
-    if (d->max_time > 0 && (d->max_time < first->max_time || d->max_time > first->max_time)) apart = true;
+#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
+                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
+#undef KBI_APART
     if (g->fault) return;
     if (!kbi_is(d->name, first->name))
         g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
@@ -15775,56 +15425,32 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 // What was asked for and changes nothing.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    static const struct {
+        int option, beside;
+        const char *effect, *why;
+    } rows[] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
+        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
+        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
+        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (o->on[rows[i].option] && o->on[rows[i].beside])
+            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
+                     kbi_options_table[rows[i].beside].name, rows[i].why);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect: --iters says how many samples there are",
-                     kbi_options_table[known[i]].name);
-    if (o->iters && o->on[KBI_OPTION_max_time])
-        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
-    if (o->procs > 1 && o->on[KBI_OPTION_env]) kbi_warn("--procs is without effect: --env has a number of its own");
-    if (o->on[KBI_OPTION_shard] && o->on[KBI_OPTION_env])
-        kbi_warn("--shard is without effect: --env has no cases of a plan");
     bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
-    for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
-        if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->traits & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+        if (given && (option->traits & KBI_CHOOSES) && looks)
             kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
-}
-
-// Only comparisons have rounds; cases alone go by what else was said.
-static void kbi_warn_rounds(const kbi_options* o, const kbi_plan* plan) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
-    int alone = 0, compared = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (end - first > 1)
-            compared++;
-        else
-            alone++;
     }
-    const char* where = alone ? " where a case has a rival" : "";
-    if (!o->rounds || !plan->n) return;
-    if (!compared) kbi_warn("--rounds is without effect: no case has a rival");
-    for (int i = 0; i < KBI_COUNT(known) && compared; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect%s: --rounds says how many rounds there are",
-                     kbi_options_table[known[i]].name, where);
-    if (o->on[KBI_OPTION_max_time] && compared)
-        kbi_warn("--max-time bounds the warm-up alone%s: --rounds says how many rounds there are", where);
-}
-
-// A runner that splits a program's tests asks in this way whether the program knows of it.
-static bool kbi_shard_noted(void) {
-    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
-    if (!path || !*path) return true;
-    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
-    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
-    close(file);
-    return true;
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
@@ -15848,12 +15474,11 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    for (const kb_instrument* i = kbi_process.instruments; i && kbi_birth.role == KBI_WORKER; i = i->next)
-        if (i->ready && (i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
-            return KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
+    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
+        if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
+            return KBI_EXIT_USAGE;
+    if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
@@ -15861,13 +15486,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         if (instead >= 0) return instead;
     }
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
-    if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
+    if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
-    if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
@@ -15883,39 +15507,21 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Why stdout did not take all of it, or NULL. A write that failed on the way took its reason with it: one byte more is
-// refused for the same, unless there is room again.
-static const char* kbi_stdout_refused(void) {
-    if (fflush(stdout)) return strerror(errno);
-    if (!ferror(stdout)) return NULL;
-    clearerr(stdout);
-    return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
-}
-
-__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
+// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
+// one byte more is refused for the same, unless there is room again.
+int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    const char* why = kbi_stdout_refused();
-    if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
-        kbi_error("writing to stdout failed: %s", why);
-        code = KBI_EXIT_FAILED;
+    bool refused = fflush(stdout) != 0;
+    const char* why = refused ? strerror(errno) : "a part of it was refused";
+    if (!refused && ferror(stdout)) {
+        refused = true;
+        clearerr(stdout);
+        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    return code;
-}
-
-// On a stack that is too small for the function's own variables nothing could be said.
-int kb_main(int argc, char** argv) {
-    const int least = 128; // KiB
-    struct rlimit stack;
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
-        return kbi_main_here(argc, argv);
-    char text[120];
-    int n = snprintf(text, sizeof text,
-                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
-                     (int)(stack.rlim_cur >> 10), least);
-    kbi_write_all(2, text, (size_t)n);
-    return KBI_EXIT_USAGE;
+    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }

@@ -45,16 +45,15 @@ static bool script_open(kbi_machine* m, const kbi_recipe* recipe) {
     return scripted.time != NULL;
 }
 
-static const kbi_backend script_backend = {
-    "script",
-    true,
-    script_open,
-    { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL },
-    { script_choose, NULL, NULL, NULL, NULL, NULL, NULL, script_roof },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
-};
+static const kbi_backend script_backend = { "script",
+                                            true,
+                                            script_open,
+                                            { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill,
+                                              NULL, NULL },
+                                            { script_choose, NULL, NULL, NULL, NULL, NULL, NULL, script_roof },
+                                            { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+                                            { NULL, NULL, NULL, NULL },
+                                            NULL };
 
 KBI_CONSTRUCTOR static void script_add(void) {
     kbi_process.own_device = "script";

@@ -16,9 +16,7 @@ size_t hook_core_cache(void);
 
 #ifdef KBENCH_IMPLEMENTATION
 #include "script.h"
-void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags)) {
-    scripted.time = script;
-}
+void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags)) { scripted.time = script; }
 int hook_placement(void) { return scripted.placement; }
 uint64_t hook_hash(uint64_t start, const char* name) { return kbi_hash(start, name); }
 double hook_normal(const char* name, int index) {

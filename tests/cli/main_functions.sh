@@ -18,7 +18,7 @@ measure() { # COMMAND...: leaves the records in flat.txt
     "$tmp/flat" "$tmp/r.json" 2> /dev/null | calm > "$tmp/flat.txt"
 }
 
-# --- a main that starts its program again
+# --- a main that executes its program again
 for how in again forks; do
     measure env MAINS=$how "$prog" $quick --op a,b
     check_rc "main: $how" 0
@@ -29,7 +29,7 @@ check_rc "main: cleared" 1
 check_err "main: cleared" "started itself 8 times"
 check_same "main: cleared: supervisors, as each says once how it ended" "$(grep -c 'ended before it began' "$err")" 8
 
-# --- a worker that never reads what it is told: more than a pipe holds, and the run still ends at the first SIGTERM
+# --- a worker that does not read its pipe: a full pipe, and the run still ends at the first SIGTERM
 long=$(head -c 4000 /dev/zero | tr '\0' x)
 set --
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40; do set -- "$@" --filter "$long"; done
@@ -46,7 +46,7 @@ if [ $code -ne 137 ]; then pass; else fail "a long command line and a worker tha
 measure "$prog" $quick --op a --filter a "$@"
 check_same "a long command line: $rc" "$(of a status)" '"ok"'
 
-# --- signals that are ignored from the start stay so; --race as well
+# --- signals that are ignored from the start stay ignored; also with --race
 for number in HUP INT; do
     (trap '' $number && exec "$prog" --iters 4 --warmup 1 --no-progress --op takes_a_second --json "$tmp/r.json") > "$tmp/out" 2> "$tmp/err" < /dev/null &
     pid=$!
@@ -78,30 +78,17 @@ wait $pid
 check_same "a race with a program that ignores SIGTERM: the first one ends it" $? 130
 kill $killer 2> /dev/null
 
-# --- a worker that is stopped has not ended
+# --- a stopped worker has not ended
 measure "$prog" $quick --op traced,b --timeout 1s
-check_same "traced" "$(of traced message)" '"longer than 1.000 s, and stopped by signal 5 (Trace/breakpoint trap)"'
+check_same "traced" "$(of traced message)" '"longer than 1.000 s"'
 check_same "traced: the next one" "$(of b status)" '"ok"'
 
-# --- a small stack
-if (ulimit -s 16) 2> /dev/null; then
-    (ulimit -s 16 && exec "$prog" --list) > "$tmp/out" 2> "$tmp/err"
-    check_same "a stack of 16 KiB: exit code" $? 2
-    if grep -q 'stack is limited to 16 KiB' "$tmp/err"; then pass; else fail "a stack of 16 KiB: $(cat "$tmp/err")"; fi
-else
-    skip "ulimit -s 16 is refused"
-fi
-
-# --- clocks: what hangs is ended whatever the clock says, and jiffies give a time that is known badly
+# --- clocks: what hangs is ended whatever the clock says, and a coarse one gives no time
 for clock in stands back; do
     measure env CLOCK=$clock LD_PRELOAD="$tmp/clock.so" timeout -k 5 60 "$prog" $quick --op hangs --timeout 1s
     check_same "a clock that $clock" "$(of hangs flags) $(of hangs message)" '["TIMEOUT"] "longer than 1.000 s"'
 done
-for step in 4000000 10000000; do
-    measure env CLOCK=$step LD_PRELOAD="$tmp/clock.so" "$prog" --no-progress --op a,takes_a_second --timeout 60s
-    check_rc "a clock with steps of $step ns" 0
-    check_same "a clock with steps of $step ns" "$(of a status) $(of takes_a_second status)" '"ok" "ok"'
-    low=$(of a time_ms_ci_low) high=$(of a time_ms_ci_high)
-    if awk -v l="$low" -v h="$high" 'BEGIN { exit !(h > 1.02 * l && l > 0) }'; then pass; else fail "a clock with steps of $step ns: the interval is $low to $high"; fi
-done
+measure env CLOCK=4000000 LD_PRELOAD="$tmp/clock.so" "$prog" --no-progress --op a,takes_a_second
+check_rc "a clock with steps of 4 ms" 1
+check_same "a clock with steps of 4 ms" "$(of a flags) $(of takes_a_second flags)" '["BAD_CASE"] ["BAD_CASE"]'
 finish

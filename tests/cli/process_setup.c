@@ -57,7 +57,7 @@ KBENCH_IMPL(memory, other) {
     KB_ALLOC(kb, char, 20 << 20);
     work(kb);
 }
-// measured again because its rival crashes: 3 s in all, which is more than it may take, but half of it each time
+// measured again because another implementation crashes: 3 s in total exceed its limit; half of it each time does not
 KBENCH_IMPL(again, good) {
     usleep(500000);
     work(kb);

@@ -72,7 +72,7 @@ KBENCH(two_speeds) {
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// where rivals' blocks begin: on their stage, and in the first call beside it
+// where the blocks of implementations begin: on the shared buffers, and in the first call next to them
 static void placed(kb_state* kb) {
     char *small = KB_ALLOC(kb, char, 1000), *large = KB_ALLOC(kb, char, 3 << 20), *next = KB_ALLOC(kb, char, 1 << 20);
     if (!next) return;

@@ -52,7 +52,7 @@ KBENCH_IMPL(noted, unverified, KB_AXIS_STR("what", "\xc3\xa9t\xc3\xa9", "bad\xff
     kb_note(kb, "a note of some length that has to be wrapped, so that nothing of it is lost: %s",
             kb_str(kb, "what"));
 }
-// contests: one is surely the fastest; nobody knows which; with those that have no time among them
+// comparisons: one is surely the fastest; nobody knows which; with those that have no time among them
 #define SHAPES KB_DTYPE("f32", "bf16"), KB_AXIS("rows", 16, 512), KB_AXIS("cols", 4096)
 KBENCH_IMPL(sure, base, SHAPES) { body(kb, 4e3, 1e4, 0); }
 KBENCH_IMPL(sure, half, SHAPES) { body(kb, 4e3, 1e4, 0); }

@@ -6,7 +6,7 @@
 # measures time
 . tests/lib.sh
 
-cat > "$tmp/rivals.c" << 'EOF'
+cat > "$tmp/prog.c" << 'EOF'
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #define WORK(n)                               \
@@ -35,10 +35,10 @@ EOF
 build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
 # field IMPLEMENTATION KEY
 field() { awk -F'\t' -v i="\"$1\"" -v k="$2" '$2 == "implementation" { now = $3 } now == i && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
-# rivals WHAT OPTIONS...: of $tmp/rivals
-rivals() {
+# interleaved WHAT OPTIONS...: runs $tmp/prog, and checks that implementations ran in interleaved rounds
+interleaved() {
     what=$1 && shift
-    run "$tmp/rivals" --no-progress --op work --json "$tmp/out.json" "$@"
+    run "$tmp/prog" --no-progress --op work --json "$tmp/out.json" "$@"
     check_rc "$what" 0
     "$tmp/flat" "$tmp/out.json" > "$tmp/flat.txt"
 }
@@ -47,20 +47,20 @@ decided() {
     case $(field same verdict) in '"EQUIVALENT"' | '"UNRESOLVED"') pass ;; *) fail "$what: same: $(field same verdict)" ;; esac
 }
 own() {
-    rivals "$1"
+    interleaved "$1"
     decided
     check_not_out "$1" 'one after another'
-    run "$tmp/rivals" --env
+    run "$tmp/prog" --env
     check_not_out "$1: --env" 'interleaved rounds'
 }
 if echo 'int x = sizeof(void*) == 8 ? __x86_64__ : 0;' | $CC -x c -c - -o "$tmp/x.o" 2> /dev/null; then
     for options in -O0 -O2; do
         everything || [ $options = -O2 ] || continue
-        check "own switch, $options" $CC $options -Wall -Wextra -Werror -DKBI_UCONTEXT=0 -I. "$tmp/rivals.c" -o "$tmp/rivals" $libs && own "own switch, $options"
+        check "own switch, $options" $CC $options -Wall -Wextra -Werror -DKBI_UCONTEXT=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs && own "own switch, $options"
     done
-    if everything && have $CXX && check "own switch, C++" $CXX -x c++ -O2 -DKBI_UCONTEXT=0 -I. "$tmp/rivals.c" -o "$tmp/rivals" $libs; then
+    if everything && have $CXX && check "own switch, C++" $CXX -x c++ -O2 -DKBI_UCONTEXT=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs; then
         own "own switch, C++"
-        run "$tmp/rivals" --no-progress --op thrown --json "$tmp/out.json"
+        run "$tmp/prog" --no-progress --op thrown --json "$tmp/out.json"
         "$tmp/flat" "$tmp/out.json" > "$tmp/flat.txt"
         check_same "an exception on such a stack" "$(field throws status) $(field a status)" '"failed" "ok"'
         check_out "an exception on such a stack" enough
@@ -68,7 +68,7 @@ if echo 'int x = sizeof(void*) == 8 ? __x86_64__ : 0;' | $CC -x c -c - -o "$tmp/
     if ! everything; then
         :
     elif have musl-gcc; then
-        check "musl" musl-gcc -O2 -I. "$tmp/rivals.c" -o "$tmp/rivals" -lm && own "musl"
+        check "musl" musl-gcc -O2 -I. "$tmp/prog.c" -o "$tmp/prog" -lm && own "musl"
     else
         skip "no musl-gcc on this machine"
     fi
@@ -77,15 +77,15 @@ else
 fi
 
 off='one after another, not in interleaved rounds'
-build "without fibers" $CC -O2 -DKBI_FIBERS=0 -I. "$tmp/rivals.c" -o "$tmp/rivals" $libs
-rivals "without fibers"
+build "without fibers" $CC -O2 -DKBI_FIBERS=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs
+interleaved "without fibers"
 check_out "without fibers: the table" "$off"
 check_same "without fibers: nothing is decided in one process" "$(field slower verdict)" '"UNRESOLVED"'
 case $(field slower message) in *"$off"*) pass ;; *) fail "without fibers: message $(field slower message)" ;; esac
-run "$tmp/rivals" --env
+run "$tmp/prog" --env
 check_out "without fibers: --env" 'interleaved rounds +off'
 everything || finish
-rivals "without fibers, five processes" --procs 5 --max-time 0.2s
+interleaved "without fibers, five processes" --procs 5 --max-time 0.2s
 decided
 check_out "without fibers, five processes: the table" "$off"
 finish

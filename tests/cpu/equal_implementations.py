@@ -4,10 +4,10 @@
 
     python3 tests/cpu/equal_implementations.py build/equal_implementations OUT.json --full|--short [OPTION ...]
 
-OUT.json: every comparison, without samples. The exit code is 1 when a bar is missed. --full: at least 200 comparisons of
-equal ones, at most 5 % of them called different, and at least 95 % of those 5 % slower found, from 1.5 us, where others
-had less than 2 % of the processors. --short: at least 30, and not more called different than a fair 5 % gives in one of
-1,000 runs; slower ones are counted only.
+OUT.json: every comparison, without samples. The exit code is 1 if a limit is missed. --full: at least 200 comparisons
+of equal implementations, of which at most 5 % are called different. At least 95 % of the implementations that are 5 %
+slower are found, from 1.5 us, if other programs had less than 2 % of the processors. --short: at least 30 comparisons,
+and not more of them called different than a true rate of 5 % gives in one of 1,000 runs; slower ones are only counted.
 """
 import json
 import math

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # At most 5 % of the comparisons of equal implementations on the CPU report a difference.
 #
-#   sh tests/cpu/equal_implementations.sh           in short: 36 comparisons in some 10 s
-#   sh tests/cpu/equal_implementations.sh --full    210 comparisons in some minutes; where hardly anybody else used the machine, 95 % of
-#                                    those that are 5 % slower are found as well, from 1.5 us
+#   sh tests/cpu/equal_implementations.sh           36 comparisons in about 10 s
+#   sh tests/cpu/equal_implementations.sh --full    210 comparisons in a few minutes; on a quiet machine, at least 95 %
+#                                                   of the implementations that are 5 % slower are found, from 1.5 us
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

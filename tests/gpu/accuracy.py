@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Compares corrected times with CUPTI's durations: accuracy.py FOLDER
 
-FOLDER holds records of the same cases by --timer both from any number of processes: cold*.json and hot*.json. Kernels
-themselves differ by 0.1 us and more from process to process and from minute to minute, so the two are of the same
-process, group by group in turn; of the processes the median is taken. Bar: within max(0.15 us, 1 %) for every kernel;
-aim: max(0.10 us, 0.5 %). Exit code 1 when the bar is missed."""
+FOLDER holds records of the same cases by --timer both from any number of processes: cold*.json and hot*.json. Kernel
+times vary by 0.1 us and more between processes and over minutes. The two times are therefore taken in the same process,
+in interleaved groups, and the median over processes is used. Limit: within max(0.15 us, 1 %) for every kernel; aim:
+max(0.10 us, 0.5 %). The exit code is 1 if the limit is missed."""
 import glob
 import json
 import statistics

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: products of e4m3 (matmul_e4m3, every rung, every way of cutting one that select can choose, and some
-   that it does not) decode each of the 256 numbers, in A and in B, take each term once, to the last bit on integers, at
-   every kind of edge, with K whole and in pieces; that sums are promoted to f32, so that a long K loses nothing; that
-   C is written whole and nothing else, multiplied by both factors; and that what TMA cannot take is refused. Then it
-   shows how near they are to sums in f32 on random numbers, and how fast.
+/* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that select can choose, and others). They must
+   decode each of the 256 values in A and in B, and sum each product once, exactly on integers, at every kind of edge,
+   with and without split-K. Sums must be promoted to f32, so that a long K loses no precision. C must be written
+   completely and nothing else, multiplied by both scales. What TMA does not support must be rejected. Then the
+   program compares the precision with f32 sums on random numbers, and measures the speed.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/e4m3.cu -o e4m3 && ./e4m3 [OPTION...]
-   (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
+   (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
 
-       --check        only what is right or wrong;   --time   only how fast
-       --rung NAME    this variant or way alone
-       --shape MxNxK  this shape alone
+       --check        only correctness;   --time   only speed
+       --rung NAME    only this variant or configuration
+       --shape MxNxK  only this shape
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   Times are medians of CUDA events around 20 launches, all variants in turn, on buffers that do not fit into L2
-   together; those of cuBLASLt, where it is installed, beside them. Prints a line per failure; exit code 0, 1 after
+   Times are medians of CUDA events around 20 launches, in interleaved rounds of all variants, on buffers that together
+   exceed the L2 cache. cuBLASLt is timed as well, if it is installed. Prints a line per failure; exit code 0, 1 after
    failures, 77 without a GPU. */
 #if !defined(HOPPER_NO_TRAP) && !defined(KBK_TRAP_AFTER)
 #define KBK_TRAP_AFTER 2

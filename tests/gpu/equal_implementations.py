@@ -2,10 +2,10 @@
 """Counts, for each mode, comparisons that call equal implementations different, and slower implementations that are
 detected (equal_implementations.cu).
 
-    python3 tests/gpu/equal_implementations.py build/equal_implementations OUT.json [cold hot rotate]     OUT.json: every comparison, without samples
+    python3 tests/gpu/equal_implementations.py build/equal_implementations OUT.json [cold hot rotate]
 
-Data that would have to be there more than 64 times to exceed the L2 cache twice cannot rotate: that mode has as many
-sizes as the others, from 3/4 Mi elements and products of 512 x 512 on.
+OUT.json: every comparison, without samples. Rotation needs at most 64 copies of the data to exceed twice the L2 cache.
+This mode therefore has other sizes, from 3/4 Mi elements and products of 512 x 512 on, but as many as the other modes.
 """
 import json
 import subprocess

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: the matrix products through wgmma and tensor copies (rungs 9 to 16 of matmul, 3 of bmm, and every way
-   of cutting a product that select can choose), mmapipe with K in pieces, and the primitives that they are made of, are
-   right to the last bit on integers, in every layout, at every kind of edge; they write C whole and nothing else, take
-   what TMA can take, and refuse the rest. Then it shows how fast they are.
+/* Tests the matrix products with wgmma and TMA (rungs 9 to 16 of matmul, 3 of bmm, and every configuration that select
+   can choose: tile shape, cluster, split-K), mmapipe with split-K, and the primitives of these kernels. Results must
+   be exact on integers, in every layout and at every kind of edge. The kernels must write all of C and nothing else,
+   accept what TMA supports, and reject the rest. Then the program measures their speed.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
-   (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
+   (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
 
-       --check        only what is right or wrong;   --time   only how fast
-       --ways         the times of select's ways alone, in every layout; else they follow, in one
-       --graph        times of small products alone, per launch in a CUDA graph
-       --sustained    times of select, tf32 and cuBLAS alone, short and cool, and over two seconds without a pause, each
-                      with the clock and, of the latter, the power that NVML reads
-       --rung NAME    this variant or way alone
-       --dtype NAME   f16, bf16 or f32 alone; in f32 there are tf32 and the ways
-       --shape MxNxK  this shape alone; BxMxNxK: a batch
+       --check        only correctness;   --time   only speed
+       --ways         only the times of select's configurations, in every layout; by default in one layout
+       --graph        only times of small products, per launch in a CUDA graph
+       --sustained    only times of select, tf32 and cuBLAS: of short runs on a cool GPU, and of two seconds without a
+                      pause; each with the clock, the latter also with the power (NVML)
+       --rung NAME    only this variant or configuration
+       --dtype NAME   only f16, bf16 or f32; f32 means tf32 and its configurations
+       --shape MxNxK  only this shape; BxMxNxK: a batch
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   Inputs of the checks are -1, 0 and 1: sums of some thousand products are exact, and so small that they are exact
-   in 16 bits too, so that one product left out, or taken twice, or of the wrong line, is seen. Times are medians of
-   CUDA events around 20 launches, all variants in turn, on buffers that do not fit into L2 together; those of cuBLAS,
-   where it is installed, beside them. In graphs buffers stay the same, in L2, and what counts is what twice as many
-   launches take longer. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
+   The inputs of the checks are -1, 0 and 1. Sums of a few thousand products are then exact, also in 16 bits, so that
+   a missing, repeated or misplaced product is detected. Times are medians of CUDA events around 20 launches, in
+   interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed as well, if it is
+   installed. In graphs, the buffers stay in L2, and the time is the difference between a graph and one with twice as
+   many launches. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #define KBK_TRAP_AFTER 2
 #endif

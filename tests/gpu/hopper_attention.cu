@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: attention forward through wgmma and tensor copies (rungs 7 to 9) picks the right key out of all
-   keys to the last bit, counts every key that a row sees once and no other, is as near to arithmetic in double as 16
-   bits allow, leaves no trace of what causality hides, writes o and lse whole and nothing else, and refuses what TMA
-   cannot take. Of attention backward (rung 7) the same: each row's slope goes to the key that it matches and to no
-   other; dk and dv come out bit for bit the same each time. Then it shows how fast they are.
+/* Tests attention forward with wgmma and TMA (rungs 7 to 9): it selects the right key among all keys exactly, counts
+   every visible key of a row once and no other, is as close to double precision as 16 bits allow, is not affected by
+   masked keys, writes all of o and lse and nothing else, and rejects what TMA does not support. Tests attention
+   backward (rung 7) in the same way: the gradient of each row goes only to the key that it matches, and dk and dv are
+   bitwise reproducible. Then the program measures their speed.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
-   (-DHOPPER_NO_TRAP: without the clock that ends a kernel which waits for ever)
+   (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
 
-       --check        only what is right or wrong;   --time   only how fast
-       --dir NAME     fwd or bwd alone
-       --rung NAME    this variant alone, flashws, flashrs or flashpp; few, many: flashpp's warpgroups of a
-                      CTA, whatever the shape; stay, leave: the ways of backward;
-                      small: backward as flashmma does it on smaller GPUs
-       --dtype NAME   f16 or bf16 alone
-       --shape HxSxD  so many heads, so many rows, d, alone
+       --check        only correctness;   --time   only speed
+       --dir NAME     only fwd or bwd
+       --rung NAME    only this variant: flashws, flashrs or flashpp; few, many: the number of flashpp's warpgroups
+                      per CTA, for any shape; stay, leave: the configurations of backward;
+                      small: backward as flashmma computes it on smaller GPUs
+       --dtype NAME   only f16 or bf16
+       --shape HxSxD  only this shape: heads, rows, d
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   Times are medians of CUDA events around 20 launches, in turn with those of flashmma, on buffers that do not fit into
-   L2 together. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
+   Times are medians of CUDA events around 20 launches, in interleaved rounds with flashmma, on buffers that together
+   exceed the L2 cache. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #ifndef KBK_TRAP_AFTER
 #define KBK_TRAP_AFTER 2

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The judge over tensors: it finds and names every planted trick, and passes every honest kernel: PyTorch's, Triton's
-and this library's. judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
-[--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]; FOLDER is for scratch. --library:
-some is a few of its kernels in f32; all is each row of its table, in one type or another, and each of its operations
-written out in PyTorch; types is each row in each type. On a GPU what triton.testing.do_bench reads of tricks stands
-beside. A line as each is judged, FAIL lines, what the steps took, and last "N passed, N failed".
+"""The judge with tensors: it must flag every trick, and accept every honest kernel of PyTorch, Triton and this library.
+
+    judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
+             [--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]
+
+FOLDER: scratch folder. --library: some judges a few kernels of the library in f32; all judges each kernel in one
+element type, and each operation written in PyTorch; types judges each kernel in each type. On a GPU, the table also
+has the times of tricks that triton.testing.do_bench measures. Prints a line per verdict, FAIL lines, the time of each
+step, and last "N passed, N failed".
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU with PyTorch: the judge names every planted trick and passes every honest kernel. PYTHON is the interpreter;
-# JUDGE_OUT a folder for what it says as it goes, judge.txt, the table as judge.md and the verdicts as judge.json. What
-# stands behind the script's name goes to judge.py: --only NAME,NAME --shard 1/2 --within 110
+# On a GPU with PyTorch: the judge flags every trick and accepts every honest kernel. PYTHON is the interpreter.
+# JUDGE_OUT is a folder for the output (judge.txt), the table (judge.md) and the verdicts (judge.json). Arguments are
+# passed to judge.py: --only NAME,NAME --shard 1/2 --within 110
 . tests/lib.sh
 
 : "${PYTHON:=python3}"
@@ -13,7 +13,7 @@ fi
 XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
 export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE NVCC CC
 unset KBENCH_KERNELS_LIB KBENCH_KERNELS_CUH KBENCH_NO_CUDA
-# each process of a trick has a home of its own: what Triton and the driver compile is kept in one place
+# each trick's process has its own home folder, so the caches of Triton and the driver are shared explicitly
 TRITON_CACHE_DIR=$PWD/$tmp/triton CUDA_CACHE_PATH=$PWD/$tmp/nv
 export TRITON_CACHE_DIR CUDA_CACHE_PATH
 mkdir -p "$tmp/scratch" "${JUDGE_OUT:=$PWD/$tmp}"

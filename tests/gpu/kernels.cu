@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: every variant in the table of kbench_kernels.cuh, for every element type, gives what its
-   oracle gives: on odd shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large
-   means; that it writes its outputs whole and nothing else, leaves its inputs alone, can be captured into a
-   graph, and repeats itself bit for bit; and that what cannot take a case refuses it.
+/* Tests every variant in the table of kbench_kernels.cuh in every element type: its outputs match the oracle, on odd
+   shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. It writes its outputs
+   completely and nothing else, does not change its inputs, can be captured into a graph, and is bitwise reproducible. A
+   variant that does not support a case must reject it.
 
    nvcc -std=c++17 -O2 -arch=native -I. tests/gpu/kernels.cu -o kernels && ./kernels [OPTION...]
-   (with the vendor's rows: -DKBK_CUBLAS, and -ldl on an old glibc)
+   (with cuBLAS's variants: -DKBK_CUBLAS, and -ldl on an old glibc)
 
-       --op NAME        this operation alone, in all its directions
-       --variant NAME   this variant alone
-       --jobs N         N processes share the work, since the oracles keep a core busy and the GPU idle;
-                        without it half as many as there are cores, at most 8; 4 with --sanitize
+       --op NAME        only this operation, in all its directions
+       --variant NAME   only this variant
+       --jobs N         N processes share the work, because the oracles use a core while the GPU is idle; by
+                        default half the number of cores, at most 8; 4 with --sanitize
        --quick          two thirds of the shapes, a third of the inputs
-       --large          tensors of more than 2^31 elements; without it where each job can have 15 GB of the
-                        GPU's memory for them, and neither --quick nor --sanitize is asked for
+       --large          tensors of more than 2^31 elements; on by default if each job can have 15 GB of the
+                        GPU's memory, without --quick and --sanitize
        --sanitize       for compute-sanitizer, which is slow: a few small shapes, one seed, no graphs; every
-                        tensor ends where its own allocation does, so that a read past it is noticed
-       --faults         what kbk_launch rejects, shapes of which something is 0, and one of rows that do not start on
-                        16 bytes: a minute under compute-sanitizer
-       --count          launches what it would launch and looks at nothing, for tests/compile/launched.sh: there the
-                        runtime is one that launches nothing, but keeps account
+                        tensor ends at the end of its allocation, so that reading past it is detected
+       --faults         arguments that kbk_launch rejects, empty shapes, and one with rows that are not aligned to
+                        16 bytes; takes a minute under compute-sanitizer
+       --count          launches everything and checks nothing, for tests/compile/launched.sh, whose simulated
+                        runtime only counts the launches
 
-   Prints a line per failing combination, and on stderr one per operation that is done; exit code 0, 1 after
+   Prints a line per failing combination, and on stderr one per finished operation; exit code 0, 1 after
    failures, 77 without a GPU. */
 #include "kbench_kernels.cuh"
 #include <stdio.h>
@@ -120,7 +120,7 @@ typedef struct {
     size_t work_bytes;
 } job;
 
-static char *arena, *arena_end, *arena_at; // device memory, handed out from the front
+static char *arena, *arena_end, *arena_at; // device memory, allocated from the front
 static cudaStream_t stream;
 
 static char* take(size_t bytes) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels on a GPU with PyTorch: every operation, direction, implementation and element type once on a
-small shape, against the oracle and against PyTorch in double; rows that are masked as a whole or as far as numbers
-go, likewise; gradients against autograd's; streams, captured graphs, arrays of others; five contests beside
-PyTorch. Prints FAIL lines and ends with "N passed, N failed".
+"""kbench.kernels on a GPU with PyTorch. Every operation, direction, implementation and element type runs once on a
+small shape, and is compared with the oracle and with PyTorch in double precision. Also tests rows that are masked or
+have huge values, gradients against autograd, streams, captured graphs, arrays of other libraries, and five comparisons
+with PyTorch. Prints FAIL lines and ends with "N passed, N failed".
 """
 
 import sys

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Tests whether printed intervals contain what other processes measure: procs.py PROGRAM [OPTION...] [-- ARGUMENT...]
 
-Runs a kbench program with --procs, and with another seed, that is other placements, with more processes; the median of
-these is what the first run's intervals have to hold. The same of plain runs, of one process each.
+Runs a kbench program with --procs, and again with another seed (other buffer placements) and more processes. The median
+of the second run must be in the interval of the first. The same is tested for the intervals of single processes.
 
-    --procs N        processes whose interval is looked at; 5
-    --others N       processes whose median it has to hold; 15
-    --single N       plain runs; 2
-    --modes A,B      each with --A, --B; cold,hot
-    --at-least N     kernels that have to have been compared; 30
-    --keep FOLDER    leaves the records there, and uses those that already are
-    ARGUMENT         for PROGRAM
+    --procs N        processes of the tested interval; 5
+    --others N       processes of the median; 15
+    --single N       runs of a single process; 2
+    --modes A,B      cache modes: each is run with --A, --B; cold,hot
+    --at-least N     smallest number of kernels to compare; 30
+    --keep FOLDER    keeps the records there, and reuses existing ones
+    ARGUMENT         passed to PROGRAM
 
-Bars: 90 % hold with --procs, 75 % of one process's. Exit code 1 when one is missed. What share of the half-widths is at
-most 1 %, of kernels from 5 us, is printed."""
+Limits: 90 % of the intervals of --procs contain the median, and 75 % of those of a single process. The exit code is 1
+if a limit is missed. Also prints the share of half-widths of at most 1 %, for kernels from 5 us."""
 import argparse
 import json
 import os

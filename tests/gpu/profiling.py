@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Compares the counters of the kernels of profiling.cu with the known values, and times with and without profiling.
 
-    profiling.py LOOKED.json PLAIN.json    a line "good ..." or "BAD ..." for each; the numbers are in it
-    profiling.py --energy ENERGY.json      the same of --energy
+    profiling.py LOOKED.json PLAIN.json    prints a line "good ..." or "BAD ..." with the values for each comparison
+    profiling.py --energy ENERGY.json      the same for --energy
 """
 import json
 import sys

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.py on a GPU with PyTorch: python.py LIBRARY C.json...
 
-LIBRARY has launch_axpy (tests/gpu/python_kernel.cu), each C.json the records of a process of that program, cold. Prints
-FAIL lines, a table of what each harness reads of the same kernel, and ends with "N passed, N failed".
-python.py --times LIBRARY N...: what one process reads, for that table; --plain: one that does not import PyTorch.
+LIBRARY has launch_axpy (tests/gpu/python_kernel.cu). Each C.json has the cold records of a process of that program.
+Prints FAIL lines, a table of the times that each harness measures for the same kernel, and ends with "N passed,
+N failed". python.py --times LIBRARY N...: the times of one process for that table; --plain: of one without PyTorch.
 """
 import ctypes
 import json

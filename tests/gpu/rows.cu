@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it shows: how fast row operations are where a compiler's code once was faster than the library's (layernorm fwd
-   at 65536 x 64, 8192 x 1024 and 4096 x 16384, softmax bwd at 65536 x 64 and 4096 x 16384, in bf16) and around there,
-   and whether another plan would be faster. Each is held against the oracle first, on rows spread over the result.
+/* Measures row operations at shapes where code of a compiler was once faster than the library (layernorm fwd at
+   65536 x 64, 8192 x 1024 and 4096 x 16384, softmax bwd at 65536 x 64 and 4096 x 16384, in bf16) and at similar shapes,
+   and whether another configuration would be faster. Each result is first compared with the oracle, on sampled rows.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/rows.cu -o rows && ./rows [OPTION...]
 
-       --check        only what is right or wrong; --quick likewise
-       --sanitize     likewise, for compute-sanitizer: a few of the rows
-       --op NAME      layernorm, rmsnorm, softmax or cross_entropy alone
+       --check        only correctness; --quick does the same
+       --sanitize     only correctness, for compute-sanitizer: a few of the rows
+       --op NAME      only layernorm, rmsnorm, softmax or cross_entropy
 
-   What the plans follow from. The floor of each shape is its bytes at a copy's rate: 4.1, 7.9 and 62.8 us of layernorm,
-   5.9 and 94.2 us of softmax.
-       layernorm 65536 x 64     8 MiB can be on their way at once: several rows to 8 lanes, all in one wave. RMS
-                                normalisation of as many bytes takes 0.4 us less, which is arithmetic and a second round
-                                of shuffles: sum and sum of squares in one, from the row's first element.
-       layernorm 8192 x 1024    arithmetic, 3 of 10 us if nothing hid it: w, b and the row are unpacked once, and kept.
-       layernorm 4096 x 16384   w and b are 64 KiB beside a row's 32, but what keeps the memory busy is rows on their
-                                way: four CTAs of 256 threads an SM, with 64 registers each. Those that ask for w and b
-                                a pack ahead (3 of 256 threads, 2 of 512) take 2 to 4 % longer; and one of 1024 with w
-                                and b in registers, three to six rows ahead in shared memory, 2 to 7 %.
-       layernorm  8192 x 4096   likewise: 8 CTAs of 128 threads, 5 % faster than with a pack ahead.
-       softmax   65536 x 64     as layernorm.
-       softmax   4096 x 16384   16 rows for each of 2 CTAs of 132 SMs leave 3 % of them idle at last: a CTA per row,
-                                with no more registers than let two of them be on an SM.
-       cross entropy            a CTA to each row of 1024 leaves most threads without work: forward, backward and both
-                                took 132, 58 and 352 us at 32768 rows, on buffers in rotation; a warp a row, four packs
-                                a lane, takes 18, 35 and 36. Two packs to each of 64 threads take 23 us forward, one to
-                                each of 128 takes 28: shuffles and what is done once per row are shared by fewer packs.
-       cross entropy 65536 x 128    8 lanes to a row: 7.6, 11.4 and 13.9 us, where a CTA took 229, 94 and 688.
+   Reasons for the configurations. The lower bound of each shape is the time of a copy of the same bytes: 4.1, 7.9 and
+   62.8 us for layernorm, 5.9 and 94.2 us for softmax.
+       layernorm 65536 x 64     8 MiB can be in flight at once: several rows per 8 lanes, all in one wave. RMS
+                                normalisation of the same bytes takes 0.4 us less, the time of arithmetic and a second
+                                round of shuffles. Therefore the sum and the sum of squares, relative to the row's
+                                first element, are computed in one round.
+       layernorm 8192 x 1024    arithmetic takes 3 of 10 us if nothing hides it: w, b and the row are unpacked once,
+                                and kept.
+       layernorm 4096 x 16384   w and b are 64 KiB, a row 32. Rows in flight keep the memory busy: four CTAs of 256
+                                threads per SM, with 64 registers each. Configurations that load w and b one 16-byte
+                                vector ahead (3 CTAs of 256 threads, 2 of 512) take 2 to 4 % longer. One CTA of 1024
+                                threads with w and b in registers and three to six rows ahead in shared memory takes
+                                2 to 7 % longer.
+       layernorm  8192 x 4096   similar: 8 CTAs of 128 threads, 5 % faster than with a vector loaded ahead.
+       softmax   65536 x 64     like layernorm.
+       softmax   4096 x 16384   16 rows for each of 2 CTAs on 132 SMs leave 3 % of them idle at the end: one CTA per
+                                row, with few enough registers for two CTAs per SM.
+       cross entropy            a CTA per row of 1024 leaves most threads idle: forward, backward and both took 132, 58
+                                and 352 us at 32768 rows, on rotating buffers. A warp per row, four vectors per lane,
+                                takes 18, 35 and 36. Two vectors for each of 64 threads take 23 us forward, one for
+                                each of 128 takes 28: fewer vectors share the shuffles and the work per row.
+       cross entropy 65536 x 128    8 lanes per row: 7.6, 11.4 and 13.9 us; a CTA took 229, 94 and 688.
 
-   Columns: us per launch, of a graph of 20 launches on buffers that rotate through more than three times the L2 cache;
-   us of one launch by itself, after 256 MiB of something else were read, between events, of which an empty kernel
-   takes what the first line says; and the floor, bytes over 4276 GB/s, as a share of the first column. Medians, all
-   plans in turn. Exit code 0, 1 after failures, 77 without a GPU. */
+   Columns: us per launch, in a graph of 20 launches on buffers that rotate through more than three times the L2 cache;
+   us of a single launch between events, after reading 256 MiB of other data (the first line has the time of an empty
+   kernel); and the lower bound, bytes over 4276 GB/s, as a share of the first column. Medians of interleaved rounds of
+   all configurations. Exit code 0, 1 after failures, 77 without a GPU. */
 #define KBK_TYPES bf16
 #define KBK_ONLY layernorm, rmsnorm, softmax, cross_entropy
 #include "kbench_kernels.cuh"
@@ -65,7 +68,7 @@ constexpr int ctas_of(int, int ctas) { return ctas; }
 #endif
 
 /*  Long rows in registers, 16 bits, a few of them to a CTA, which asks for w and b once for all of them: of a row of
-    32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are on their way; the
+    32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are in flight; the
     first ones are asked for with the rows. */
 template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
 __global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) long_norm_k(kbki_norm<T, Layer> io) {

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""How far times are from the truth on launch shapes that fitted nothing: shapes.py PROGRAM [OPTION...] [-- ARGUMENT...]
+"""Compares times with known durations, for launch shapes on which nothing was tuned:
+shapes.py PROGRAM [OPTION...] [-- ARGUMENT...]
 
-Runs tests/gpu/shapes.cu, built, cold and hot, with its default timer and with --timer cupti, and compares the medians
-over processes, each with its buffers in another place (the same one for both timers). Kernels of one launch are held
-against CUPTI's durations; bodies of several, and kernels of more blocks than are resident at once, which tracing makes
-slower, against their own stamps in untraced runs, those of each process's launches against its own time: what a process
-finds in memory moves both. What lies before the first stamp and after the last is added to the stamps: CUPTI's duration
-less the stamps of the same launches, of a body of several that of one such kernel.
+Runs the compiled tests/gpu/shapes.cu cold and hot, with the default timer and with --timer cupti, and compares the
+medians over processes. Each process has its buffers at another place (the same for both timers). Blocks of one kernel
+are compared with CUPTI's durations. Blocks of several kernels, and kernels with more blocks than are resident at once,
+become slower when traced; they are compared with their own timestamps in untraced runs of the same process. The time
+before the first and after the last timestamp is added: CUPTI's duration minus the timestamps of the same launches (for
+several kernels: of one such kernel).
 
-    --processes N    of each of the four kinds; 3
-    --keep FOLDER    leaves the records there, and uses those that already are
-    --json FILE      the medians, and those of each process, in us
-    ARGUMENT         for PROGRAM; --max-time 0.3s without any
+    --processes N    processes of each of the four kinds; 3
+    --keep FOLDER    keeps the records there, and reuses existing ones
+    --json FILE      writes the medians, and those of each process, in us
+    ARGUMENT         passed to PROGRAM; --max-time 0.3s by default
 
-Bar: within max(0.15 us, 1 %) for nine of ten, and none beyond 2.5 times that. Exit code 1 when it is missed."""
+Limit: nine of ten within max(0.15 us, 1 %), and all within 2.5 times that. The exit code is 1 if it is missed."""
 import argparse
 import json
 import os

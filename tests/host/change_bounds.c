@@ -253,7 +253,7 @@ static void test_compared_rounds(void) {
     CHECK(!kbi_race_enough(9, INFINITY, &rules));
 }
 
-// Any number of cases: in lots of like length, each as kbi_spread_of has it; what is not known in no lot.
+// Any number of cases: in subsets of similar size, each as in kbi_spread_of; unknown values are in no subset.
 static void test_lots(void) {
     enum { N = 230, EACH = 3 };
     static double values[N * EACH], times[N], lot[KBI_ALIKE * EACH], lengths[KBI_ALIKE];

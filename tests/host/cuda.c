@@ -198,7 +198,7 @@ KBENCH_IMPL(rivals, twin) {
 KBENCH_IMPL(rivals, slower) {
     KB_TIME(kb) { kernel(5200, 24, kb->stream); }
 }
-static void break_late(kb_state* kb, int launch) { // counts from the samples on: after every rival's check
+static void break_late(kb_state* kb, int launch) { // launches since sampling began, after the checks
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
     launches += kb->run->call.phase == KBI_PHASE_SAMPLE;
@@ -787,7 +787,7 @@ static void test_moved(void) {
 }
 
 static void test_errors(void) {
-    // one rival breaks the device in the middle of the rounds: the others get their times, in a worker of their own
+    // one implementation breaks the device during the rounds: the others get their times in another worker
     run("--op duel --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -847,7 +847,7 @@ static void test_nothing(void) {
     check_no_output("nothing was measured");
     run("--op newer --fast");
     CHECK_INT(code, 77);
-    check_output("error: nothing was measured: what was selected is not for this GPU (compute capability 9.0)");
+    check_output("error: nothing was measured: what was selected is not for this GPU");
     run("--op of_cpu --fast");
     CHECK_INT(code, 77);
     check_output("--device cpu runs what is for the CPU");
@@ -1105,7 +1105,7 @@ static void test_states(void) {
                    number(i, "time_ms"));
     run("VIRTUAL_ASIDE=1 --op known --fast --hot -a bytes=24 -a ns=20000");
     CHECK_REAL(number(0, "time_ms"), 0.010, 0.02); // warm is what was asked for
-    // rivals lie at the same addresses, wherever these are
+    // implementations have their data at the same addresses
     char at[3][32];
     double ms[3];
     if (!STAGES) return;
@@ -1209,7 +1209,7 @@ static struct ends ends_of(const char* operation, const char* implementation) {
     return e;
 }
 
-// --rotate: copy for copy the rivals' data lies at the same places, and each finds what it left there.
+// --rotate: each copy of the data is at the same address for all implementations, and each finds its own contents.
 static void test_rotation(void) {
     run("VIRTUAL_L2=4 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
@@ -1277,7 +1277,7 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 --selftest --fast");
     for (int i = 0; i < 10; i++) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
-        if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // which rivals in other places hide
+        if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // 2 % is hidden by different placements
     }
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; at least 90 %");
     check_output("100 % of what persists in 32 MiB was gone; without the reset 0 %");
@@ -1604,7 +1604,7 @@ static void test_in_process(void) {
     kb_result_free(&r);
 }
 
-// A function that breaks the device ends its rivals, whose records say that it was not they; to be called last.
+// A function that breaks the device ends the other implementations; their records say so. To be called last.
 static void test_lost_contest(void) {
     int launches = 0;
     void* users[2] = { NULL, &launches };

@@ -121,7 +121,7 @@ static void test_contest(void) {
         CHECK_INT(g.jobs[i].checks, i ? 2 : 3); // before any time is taken, and when all is; its equal's is nobody's
         CHECK(r[i].samples >= 3 && g.jobs[i].runs > r[i].samples);
     }
-    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // its equal rival is itself once more
+    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as its control
     game_free(&g);
 }
 

@@ -97,9 +97,8 @@ static void draw(int kind, double time) {
 
 // As sampling stops: from 30, when half of the interval is 0.5 %.
 static int64_t enough(int64_t most) {
-    static double scratch[MOST];
     int64_t n = 30;
-    while (n < most && !(kbi_precision_in(ns, n, scratch) <= 0.005))
+    while (n < most && !(kbi_precision_of(ns, n) <= 0.005))
         n = KBI_MIN(n + KBI_MAX((int64_t)8, n / 10), most);
     return n;
 }

@@ -131,7 +131,7 @@ KBENCH(zeroed_counter) { // the data is the program's own
     kb_check_that(kb, true, 0, 0, "fine");
 }
 
-#define MANY 70 // more rivals than are measured at once
+#define MANY 70 // more implementations than are measured at once
 static void many_body(kb_state* kb) {
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_check_that(kb, true, 0, 0, "fine");
@@ -316,7 +316,7 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// where rivals did not share a stage, up to 3 % may be where data lies: no verdict, and a word where there had been one
+// without shared buffers, differences of up to 3 % may come from the placement: no verdict, but a flag if there was one
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
 #ifndef TEST_SANITIZE // which looks between allocations: no stage
@@ -386,7 +386,7 @@ static void test_contest(void) {
         CHECK_STR(get(i, "planned"), "7");
     }
     CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
-    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // one time alone is no contest
+    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // a single time is not compared
     CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
@@ -429,7 +429,7 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // the same beside the baseline's own rival, which is the 65th
+    // the same with the baseline's control, which is the 65th
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {

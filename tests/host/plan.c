@@ -266,12 +266,11 @@ static void test_recipe(void) {
         }
 }
 
-// Which part of a plan a task of a Slurm array has (id, lowest, highest, step, count), or of a test runner (index, of
-// how many); "": not set.
+// Which part of a plan a task of a Slurm array has (id, lowest, highest, step, count);
+// "": not set.
 static void test_shards_by_environment(void) {
     static const char* const slurm[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
                                          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
-    static const char* const runner[] = { "GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS" };
     static const struct {
         const char* set[5];
         int shard, shards; // 0: refused
@@ -305,26 +304,6 @@ static void test_shards_by_environment(void) {
                        (int)options.shard, (int)options.shards);
     }
     for (int k = 0; k < 5; k++) unsetenv(slurm[k]);
-    static const struct {
-        const char* set[2];
-        int shard, shards; // -1: refused; 0: all of it
-    } runs[] = { { { "0", "3" }, 1, 3 }, { { "2", "3" }, 3, 3 },   { { "3", "3" }, -1, -1 },
-                 { { "", "" }, 0, 0 },   { { "0", "" }, -1, -1 },  { { "", "1" }, -1, -1 },
-                 { { "0", "1" }, 1, 1 }, { { "0", "0" }, -1, -1 }, { { "-1", "2" }, -1, -1 } };
-    for (int i = 0; i < KBI_COUNT(runs); i++) {
-        for (int k = 0; k < 2; k++)
-            if (runs[i].set[k][0])
-                setenv(runner[k], runs[i].set[k], 1);
-            else
-                unsetenv(runner[k]);
-        bool good = parse("");
-        CHECK_THAT(good == (runs[i].shards >= 0), "run %d", i);
-        if (good)
-            CHECK_THAT(options.shard == runs[i].shard && options.shards == runs[i].shards, "run %d: %d/%d", i,
-                       (int)options.shard, (int)options.shards);
-        if (i == 0) CHECK(parse("--shard 2/5") && options.shard == 2 && options.shards == 5); // goes before
-    }
-    for (int k = 0; k < 2; k++) unsetenv(runner[k]);
 }
 
 // --- axes ---
@@ -404,32 +383,12 @@ static void test_axes(void) {
         CHECK_STR(of[n - 1].name, sizes[i].last);
         CHECK_INT(of[n - 1].values[of[n - 1].n - 1].i, sizes[i].value);
     }
-    // which values of -a an entry takes: as low as it declares them, and above 0 where it declares no 0
-    static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
-                                    KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
-                                    KB_SIZE("s", "m=7 k=0:4 n=3"), { NULL, KB_AXIS_END, { 0 }, { 0 }, { 0 } } };
-    kb_entry e;
-    memset(&e, 0, sizeof e);
-    e.operation = "op", e.implementation = "impl", e.axes = axes;
-    static const struct {
-        const char *name, *takes, *refuses;
-    } entries[] = { { "n", "1,100", "1,0" }, { "zero", "0", "5,-1" }, { "below", "-5", NULL },
-                    { "m", "1", "0" },       { "k", "0,9", "-1" },    { "none", "1", "0" } };
-    for (int i = 0; i < KBI_COUNT(entries); i++) {
-        d = kbi_parse_list(&a, entries[i].name, KB_AXIS_INTS, entries[i].takes, strlen(entries[i].takes));
-        CHECK_THAT(kbi_takes_values(&a, &e, &d, ""), "%s=%s", entries[i].name, entries[i].takes);
-        if (!entries[i].refuses) continue;
-        d = kbi_parse_list(&a, entries[i].name, KB_AXIS_INTS, entries[i].refuses, strlen(entries[i].refuses));
-        CHECK_THAT(!kbi_takes_values(&a, &e, &d, ""), "%s=%s", entries[i].name, entries[i].refuses);
-    }
-    d = kbi_parse_list(&a, "p", KB_AXIS_REALS, "-1", 2);
-    CHECK(kbi_takes_values(&a, &e, &d, ""));
     kbi_arena_free(&a);
 }
 
 // Lists of processors, as they are written and shown; of one that is too long the beginning.
 static void test_cpus(void) {
-    kbi_cpus c, allowed, beyond;
+    kbi_cpus c, allowed, now;
     char out[80];
     CHECK(kbi_cpus_parse("8191,0,63,64", &c) && kbi_cpus_has(&c, 8191) && kbi_cpus_has(&c, 0));
     CHECK(!kbi_cpus_has(&c, 8190) && !kbi_cpus_has(&c, 1) && !kbi_cpus_has(&c, 62) && !kbi_cpus_has(&c, 65));
@@ -439,15 +398,12 @@ static void test_cpus(void) {
     CHECK(kbi_cpus_parse("1,3,5", &c));
     CHECK_STR(kbi_cpus_show(&c, out, 10), "1,3,5"), CHECK_STR(kbi_cpus_show(&c, out, 9), "1,3,...");
     memset(&c, 0, sizeof c), CHECK_STR(kbi_cpus_show(&c, out, sizeof out), "");
-    kbi_cpus_parse("0-99", &c), kbi_cpus_parse("0-97", &allowed);
-    CHECK(kbi_cpus_beyond(&c, &allowed, &beyond)), CHECK_STR(kbi_cpus_show(&beyond, out, sizeof out), "98-99");
-    CHECK(!kbi_cpus_beyond(&allowed, &c, &beyond)), CHECK_STR(kbi_cpus_show(&beyond, out, sizeof out), "");
     if (!kbi_cpus_allowed(&allowed)) return;
     CHECK(kbi_cpus_has(&allowed, kbi_cpu_now()));
     memset(&c, 0, sizeof c); // only the first of those that it may run on
     for (int i = 0; i < KBI_CPUS && !c.of[i / KBI_CPUS_IN]; i++)
         if (kbi_cpus_has(&allowed, i)) c.of[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
-    CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&beyond) && memcmp(&beyond, &c, sizeof c) == 0);
+    CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&now) && memcmp(&now, &c, sizeof c) == 0);
     CHECK(kbi_cpus_has(&c, kbi_cpu_now()) && kbi_cpus_pin(&allowed));
 }
 
@@ -557,6 +513,28 @@ static void test_plans(void) {
     kbi_plan_free(&plan);
 }
 
+// Which values of -a an entry takes: as low as the axis declares them, and above 0 when it declares no 0.
+static void test_lowest(void) {
+    static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
+                                    KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
+                                    KB_SIZE("s", "m=7 k=0:4 j=3"), END };
+    kb_entry e = { .operation = "op", .implementation = "impl", .body = body, .axes = axes }, *all[] = { &e };
+    kbi_registered registered = { all, 1 };
+    static const struct {
+        const char* line;
+        bool taken;
+    } rows[] = { { "-a n=1,100", true },   { "-a n=1,0", false }, { "-a zero=0", true }, { "-a zero=5,-1", false },
+                 { "-a below=-5", true },  { "-a m=1", true },    { "-a m=0", false },   { "-a k=0,9", true },
+                 { "-a k=-1", false },     { "-a p=-1", true } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_plan plan;
+        CHECK(parse(rows[i].line));
+        bool good = kbi_plan_make(&plan, &options, &registered);
+        CHECK_THAT(good == rows[i].taken, "%s", rows[i].line);
+        if (good) kbi_plan_free(&plan);
+    }
+}
+
 static void check_list(const char* line, const char* want) {
     kbi_plan plan;
     kbi_text t = KBI_BLANK;
@@ -662,8 +640,6 @@ static void test_registry(void) {
 }
 
 int main(void) {
-    static const char* const variables[] = { "GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS" };
-    for (int i = 0; i < 2; i++) unsetenv(variables[i]);
     if (!freopen("/dev/null", "w", stderr)) return SKIP("nowhere to put what is refused"), test_end();
     test_limits();
     test_apart();
@@ -675,6 +651,7 @@ int main(void) {
     test_patterns();
     test_plans();
     test_listed();
+    test_lowest();
     test_cpus();
     test_seconds();
     test_declared();

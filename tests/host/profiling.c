@@ -149,7 +149,7 @@ static void test_profile(void) {
     said("; no copy beside a kernel");
     CHECK_THAT(strstr(output, "spills") < strstr(output, "memcpy"), "what takes most stands first");
 
-    // of a contest all that have times; what a reset does is not the block's
+    // of a comparison all that have times; what a reset does is not the block's
     run("VIRTUAL_CUPTI=1 --op rivals --profile");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 3);
@@ -234,9 +234,9 @@ static void test_trace(void) {
         return;
     }
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
-    CHECK_INT(code, 1);        // one of the rivals is wrong
+    CHECK_INT(code, 1);        // one of the implementations is wrong
     not_said("on the GPU in"); // the table is --profile's
-    // 8 runs of mixed and of two rivals: blocks, calls and what they submit; the first has 5 of these, the others 1
+    // 8 runs of mixed and of two implementations: blocks; calls and submitted work, 5 per run of mixed, 1 of the others
     CHECK_INT(
         system("python3 tests/host/trace.py build/test/host/profiling.trace block=24 call=56 kernel=40 copy=8 memset=8 "
                "> build/test/host/profiling.out"),
@@ -489,7 +489,7 @@ static void test_energy(void) {
     said("--energy: it looks at a GPU's work, and --device cpu uses none");
 }
 
-// Whatever goes wrong, the times stand, and one line says what mends it.
+// Whatever goes wrong, the times stand, and one line gives the fix.
 static void test_failures(void) {
     static const struct {
         const char *how, *line;

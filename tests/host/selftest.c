@@ -101,7 +101,7 @@ static const char* caught(void) {
     return got;
 }
 
-// The bar itself, of ten rivals: which fail it stands below it with their times, and no other does.
+// The threshold itself, with ten implementations: those that fail it are listed below with their times, and no others.
 static void test_sort(void) {
     static const struct {
         const char *implementation, *message;

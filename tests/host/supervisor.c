@@ -389,9 +389,9 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.beyond, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.beyond, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // over: the second of several processes gets as much as the first one's lap took
+    // over: the second of several processes gets as much time as the batch of the first one took
     static const struct {
-        int until, begun, process, processes, now; // s; the lap began at 10
+        int until, begun, process, processes, now; // s; the batch began at 10
         bool over;
     } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },
                  { 0, 1, 0, 1, 40, false },  { 30, 1, 0, 2, 19, false }, { 30, 1, 0, 2, 20, true },

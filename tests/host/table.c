@@ -31,7 +31,7 @@ static void param(kb_result* r, const char* name, int64_t value) {
 static void clear(void) {
     while (count) kb_result_free(&records[--count]);
 }
-// what is printed when so many records are handed over at a time; 0: all at once
+// the output if this many records are passed at a time; 0: all at once
 static const char* shown(int width, int at_a_time, const char* sort, const char* columns) {
     FILE* f = tmpfile();
     kbi_how how;
@@ -176,7 +176,7 @@ static void test_units(void) {
               "time ms     +-\n n=1                     500.0  0.10%\n n=2                     400.0  0.10%\n\n");
     CHECK_HAS(text, "time ns     +-\n n=3                     700.0  0.10%\n");
     clear();
-    // in a contest the slowest and the fastest share the column
+    // in a comparison the slowest and the fastest share the column
     for (int k = 0; k < 2; k++)
         add("far", k ? "fast" : "slow", 2, k ? 0.003 : 20)->memory_bytes = k ? 3 << 20 : 1 << 30;
     CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-  mem MiB\n"
@@ -256,7 +256,7 @@ static void test_columns(void) {
     clear();
 }
 
-// flags are marks, on the row; what they mean stands once under the table, with what mends it
+// rows have marks for flags; the legend below the table has the meaning and the fix of each
 static void test_flags(void) {
     kb_result* r = add("one", "default", 1, 1);
     r->throughput_gbps = 1, r->gpu_efficiency = 50, r->memory_bytes = 4096;
@@ -285,7 +285,7 @@ static void test_flags(void) {
     clear();
 }
 
-// each flag says what happened, why that matters and what mends it; the last in one line of a narrow window
+// each flag says what happened, why that matters and the fix; the last in one line of a narrow window
 static void test_words(void) {
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         const char *name = kb_flag_name((kb_flag)f), *mark = kbi_flags[f].mark;

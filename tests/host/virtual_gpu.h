@@ -979,7 +979,7 @@ static double proof_ns(const function* of, void** a) {
         memcpy(*(float**)a[1] + first, known[at].want, sizeof(float) * (size_t)checked);
     ns += p.kernel == KBI_PRODUCT ? 30.0 * p.n : 4.0 * (double)(p.in + p.out) / 4300;
     if (getenv("VIRTUAL_SKEW") && (of - proofs[0]) / KBI_COUNT(kbi_proof_names) == 3)
-        ns *= 1.04; // of the second rival, by where its code lies
+        ns *= 1.04; // of the second implementation, by where its code lies
     if (getenv("VIRTUAL_BLUNT")) wait *= 0.1;
     return ns + wait;
 }

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Makes the PTX text in kbench.h (section >>ptx) and examples/addons/selftest.cu from engine.cu; compares or replaces it.
+"""Generates the PTX text in kbench.h (section >>ptx) and examples/addons/selftest.cu from engine.cu, or compares it.
 
-    python3 tests/ptx/make.py                    compares both texts with what nvcc makes of engine.cu here
-    python3 tests/ptx/make.py --write FILE       replaces that of one of them; format and layout are this script's, so
-                                                 edit nothing there
-    python3 tests/ptx/make.py --text             prints the texts as the driver gets them, one module behind the other;
+    python3 tests/ptx/make.py                    compares both texts with the output of nvcc for engine.cu
+    python3 tests/ptx/make.py --write FILE       replaces the text in one of the files; do not edit it by hand
+    python3 tests/ptx/make.py --text             prints the texts as the driver gets them, one module after another;
                                                  needs no nvcc
 
---header FILE names one file, whose name ends as theirs do; --nvcc FILE another nvcc. Exit code 0: the same (or written); 1: differs, although
-this nvcc is the one that the block in the header names; 3: differs, and this nvcc is another one; 2: cannot be run.
+--header FILE: compares only this file, whose name ends like one of the two. --nvcc FILE: another nvcc. Exit code 0:
+equal (or written); 1: different, with the nvcc that is named in the header; 3: different, with another nvcc; 2: cannot
+run.
 
-Lowering: nvcc writes for the newest PTX and for GPUs since Turing; nothing in these functions needs either, so the
-version and the target are set back, and ptxas would refuse what that version does not have (tests/compile/ptx.sh asks
-it to). What else is changed is layout: comments and white space go, names of parameters, registers and labels get
-short, and a line holds as many statements as fit.
+Lowering: nvcc writes the newest PTX version and a target since Turing, but these functions need neither. The version
+and the target are lowered. ptxas would reject unsupported instructions (tests/compile/ptx.sh tests it). Other changes
+are layout: comments and white space are removed, names of parameters, registers and labels are shortened, and lines are
+filled with statements.
 """
 import argparse
 import difflib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Right functions over tensors that do what honest ones do: each has to pass the judge. task: what it computes;
-bytes=None: held against the roof, by the bytes of its inputs and outputs."""
+"""Correct functions with tensors and unusual but honest behaviour. The judge must accept each. task: the task that it
+solves; bytes=None: its rate is compared with the peak, with the bytes of its inputs and outputs."""
 
 import threading
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tasks for the judge: each operation of the library that is a function of tensors, as PyTorch computes it, by its name
-in the table, as softmax_fwd; and its inputs in each element type. What PyTorch has no function for is written out."""
+"""Tasks for the judge: each operation of the library that is a function of tensors, in PyTorch, under its name in the
+table (softmax_fwd), and its inputs in each element type. Operations without a PyTorch function are written out."""
 
 import math
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Ways to fool a judge of GPU kernels, one a function; above each the words of which one has to be said, and the task
-that it is for, dense unless named. gpu=True: it needs one. bytes: what the task says that a call moves."""
+"""Ways to deceive a judge of GPU kernels, one per function. The decorator names the flags of which one must be raised,
+and the task (by default: dense). gpu=True: needs a GPU. bytes: the task's number of bytes per call."""
 
 import gc
 import hashlib
