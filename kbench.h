@@ -13448,7 +13448,7 @@ static bool kbi_nested(void) {
 }
 
 // An array, ended by NULL, of words that lie behind each other; both stay allocated.
-static char** kbi_words_of(char* text, size_t size, size_t* count) {
+static char** kbi_words_of(char* text, size_t size, int* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
     for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
@@ -13458,19 +13458,17 @@ static char** kbi_words_of(char* text, size_t size, size_t* count) {
 
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
 static bool kbi_words_receive(int* argc, char*** argv) {
-    size_t size, count;
+    size_t size = 0;
     if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
-    char* text = (char*)kbi_grow(NULL, size + 1);
+    char* text = (char*)kbi_grow(NULL, size);
     if (!kbi_read_all(kbi_birth.in, text, size)) return false;
-    text[size] = 0;
-    *argv = kbi_words_of(text, size, &count);
-    *argc = (int)count;
+    *argv = kbi_words_of(text, size, argc);
     return true;
 }
 
 // This process's own command line, whatever its main made of it.
 static char** kbi_own_words(const kbi_options* o) {
-    size_t count;
+    int count;
     char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
     return count ? argv : o->argv;
 }
@@ -14800,20 +14798,6 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     return 0;
 }
 
-// The summary; what has no record is no part of the table.
-static void kbi_say_end(kbi_supervisor* s) {
-    kbi_table_end(&s->table);
-    if (s->absent)
-        kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
-    kbi_budget_say(&s->budget, s->o);
-    if (s->fewer)
-        kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
-                 (long long)s->o->procs);
-    if (kbi_desk.interrupted)
-        kbi_warn("interrupted: cases that were not finished%s have no record",
-                 s->o->procs > 1 ? " by 2 processes" : "");
-}
-
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     kbi_how how;
     kbi_how_default(&how, out);
@@ -14892,7 +14876,18 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         if (!over) code = kbi_run_device(s, device, true);
     }
     kbi_progress_clear(&s->progress);
-    if (!code && !collect) kbi_say_end(s);
+    if (!code && !collect) { // what has no record is no part of the table
+        kbi_table_end(&s->table);
+        if (s->absent)
+            kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+        kbi_budget_say(&s->budget, o);
+        if (s->fewer)
+            kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
+                     (long long)o->procs);
+        if (kbi_desk.interrupted)
+            kbi_warn("interrupted: cases that were not finished%s have no record",
+                     o->procs > 1 ? " by 2 processes" : "");
+    }
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
