@@ -1,41 +1,42 @@
-/* kbench_report.h - an add-on of kbench.h: all that reads records - C11, C++11, CUDA C++17
-   MIT or public domain, as you choose; both texts stand at the end of kbench.h.
+/* kbench_report.h - an add-on of kbench.h: everything that reads records - C11, C++11, CUDA C++17
+   MIT or public domain, as you choose; both texts are at the end of kbench.h.
 
     #define KBENCH_IMPLEMENTATION
     #include "kbench.h"
-    #include "kbench_report.h"         behind it, in the file that defines KBENCH_IMPLEMENTATION
+    #include "kbench_report.h"         after kbench.h, in the file that defines KBENCH_IMPLEMENTATION
 
-   It gives a program --load, --resume, --compare, --baseline, --save-baseline, --history, --goal, --race, --md, --gbench, --go,
-   --github, --report, --svg and --html. kbench.c beside it is the same without a benchmark.
+   It adds these options to a program: --load, --resume, --explain, --compare, --baseline, --save-baseline, --history,
+   --goal, --race, --md, --gbench, --go, --github, --report, --svg and --html. kbench.c in this folder is a tool with
+   the same options and no benchmark.
 
 CONTENTS (search for the tag)
 
     >>options      the add-on's options: one row each
-    >>parse        JSON taken apart: texts, numbers, lists; it trusts nothing
-    >>reader       records as objects of JSON, read back whatever is in them
-    >>reading      files of records: an array, one a line, or those in a page
-    >>changes      two sets of records: which belong together, and what is known of a change. Pure functions
-    >>differences  what two records' machines differ in, and whether their times may be compared
-    >>compare      how surely the records of two sets differ, what it means, and how each case went over time
-    >>shifts       what changed from one set of records to another, and how it went over time
-    >>markdown     records as Markdown, as for a pull request
-    >>tools        records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
-    >>report       report.md: every case, summaries by size, the best of each operation, what holds it back
-    >>svg          shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose
-    >>views        which records belong into one picture, and along which axes they lie there
-    >>sweeps       how a number goes with size: lines, fitted powers, heat maps
-    >>figures      what each case reaches of the machine, how it was sampled, and how it stands to another
-    >>roofline     operations a second by operations a byte, under the roofs that were measured
-    >>page         the kinds of figures; one as a file of its own; what a page needs beside its content
-    >>cases        what a page says first: verdict, what to know before trusting it, the table of all cases
-    >>html         a page of one file: what it says first, figures, machine, and the records themselves
-    >>gate         baselines, histories, goals, and what they make of the exit code
-    >>shown        --svg, --html, --github and --report: files that are told more than the records, or are several
-    >>load         records of earlier runs, shown without a run
-    >>resume       records that an earlier run has left in the file of --jsonl, which stand for measuring their cases again
-    >>race         built programs in alternating fresh processes
-    >>explain      --explain NAME: what a flag, a key of the record or a column of the table means, with an example
-    >>registered   the add-on's outputs
+    >>parse        a JSON parser: strings, numbers, lists; it accepts untrusted input
+    >>reader       records from JSON objects
+    >>reading      files of records: an array, one record per line, or the records inside a page
+    >>changes      pairs the records of two runs; the data types of changes. Pure functions
+    >>differences  the differences between two machines, and whether times of both may be compared
+    >>compare      statistics of changes: intervals, verdicts, and trends over a history
+    >>shifts       prints changes and trends
+    >>markdown     records as Markdown tables, as for a pull request
+    >>tools        records in the formats of Google Benchmark and Go
+    >>report       report.md: every case, summaries by size, the best of each operation, bottlenecks
+    >>svg          SVG: shapes, scales, axes, labels, colours
+    >>views        which records belong into one figure, and which axes the figure has
+    >>sweeps       figures over size: lines, fitted power laws, heat maps
+    >>figures      figures of cases: speed of light, samples, ratios
+    >>roofline     the roofline plot: measured roofs, and cases by arithmetic intensity
+    >>page         the kinds of figures; one figure as a file; style and script of a page
+    >>cases        the top of a page: verdict, warnings, table of all cases
+    >>html         the page: top, figures, machine, records
+    >>gate         the regression gate: baselines, histories, goals, and the exit code
+    >>shown        --svg, --html, --github and --report: outputs that need more than the records
+    >>load         shows records of earlier runs; runs nothing
+    >>resume       takes finished cases from the --jsonl file of an earlier run
+    >>race         runs built programs in alternating fresh processes
+    >>explain      --explain NAME: the meaning of a flag, a key of the record or a column of the table, with an example
+    >>registered   registers the add-on's outputs
 */
 #ifndef KBENCH_REPORT_H
 #define KBENCH_REPORT_H
@@ -46,7 +47,7 @@ CONTENTS (search for the tag)
 KBI_CODE_BEGIN
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>options   the add-on's options: one row each.
+  >>options     the add-on's options: one row each.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -56,38 +57,38 @@ KBI_CODE_BEGIN
     KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE)       \
     KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE)                      \
     KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_FILE)             \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_FILE)                           \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD)                                \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",        \
+    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE)                       \
+    KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD)                \
+    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable, matching any",          \
         KBI_REPEATS | KBI_IN_LOAD)                                                                              \
     KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
-    KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)          \
-    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_FILE)                  \
-    x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,          \
+    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE does not have", 0)                       \
+    KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
+    KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE)                     \
+    x(load, "load", "FILE...", "then", "show records of --json, --jsonl; run nothing", const char**,            \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
-    x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,   \
+    x(save_baseline, "save-baseline", "NAME", "then", "save this run's records as .kbench/NAME.json", const char*,\
         kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",      \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with it; exit codes 3 and 4",               \
         KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,      \
+    x(compare, "compare", "A B", "then", "what changed from A to B; run nothing", kbi_two, kbi_take_pair,       \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                                    \
-    KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",               \
+    KBI_TEXT(x, history, "history", "FILE", "then", "append the run; show trends; learn noise",                 \
         KBI_MEASURES | KBI_IN_SHOWN)                                                                            \
-    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_ALWAYS)    \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,   \
+    KBI_SHARE(x, threshold, "threshold", "then", "slower by more is a regression; 5 %", 0, 1000, KBI_ALWAYS)    \
+    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "allowed growth of peak memory; 10 %", 0, 1000,  \
         KBI_ALWAYS)                                                                                             \
-    x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,          \
+    x(alpha, "alpha", "P", "then", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
         KBI_ALWAYS)                                                                                             \
-    KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                \
+    KBI_SHARE(x, noise, "noise", "then", "assumed difference between processes; 3 %", 0, 1000,                  \
         KBI_IN_SHOWN)                                                                                           \
     KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                 \
         "regress,change,noise,never", KBI_ALWAYS)                                                               \
-    KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                         \
+    KBI_BARE(x, ignore_env, "ignore-env", "then", "also compare runs of different machines",                    \
         KBI_IN_SHOWN)                                                                                           \
     KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                 \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                                              \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",            \
+    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare programs; -- OPTIONS for them",                   \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
         KBI_IN_LOAD)                                                                                            \
@@ -124,20 +125,20 @@ static bool kbi_take_alpha(const kb_option* option, void* values, const char* va
     double x = kbi_real_of(value, &end);
     *(double*)kbi_option_field(option, values) = x;
     if (end != value && !*end && x >= 1e-6 && x <= 0.5) return true;
-    return kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
+    return kbi_error("--alpha takes the probability of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
 }
 
 static bool kbi_take_save_baseline(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     if (*value && *value != '.' && strlen(value) < 100 && kbi_only_letters(value, "._+-")) return true;
-    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
+    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s'; the file is .kbench/NAME.json",
               value);
     return false;
 }
 
 static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
     kbi_report_values* v = (kbi_report_values*)values;
-    if (!*value) return kbi_error("--%s needs a file's name; its is empty", option->name), false;
+    if (!*value) return kbi_error("--%s needs the name of a file; the given name is empty", option->name), false;
     v->load = (const char**)kbi_grow((void*)v->load, sizeof(char*) * (size_t)(v->n_load + 1));
     v->load[v->n_load++] = value;
     return true;
@@ -165,11 +166,11 @@ static bool kbi_options_beside(const kbi_options* o) {
         const char* why = NULL;
         if (!kbi_option_given(o, k)) continue;
         if (kbi_wanted.on[KBI_REPORT_race] && !(option->traits & KBI_IN_RACE))
-            why = "--race runs other programs: --%s has no place beside it; what is for them stands behind --";
+            why = "--race runs other programs and does not take --%s. Write options for these programs after --";
         else if (kbi_wanted.on[KBI_REPORT_load] && !(option->traits & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing: --%s has no place beside it";
+            why = "--load shows records and runs nothing, so --%s has no effect. Leave one of them out";
         else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->traits & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing: --%s has no place beside it";
+            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave one of them out";
         if (why) return kbi_error(why, option->name), false;
     }
     return true;
@@ -181,21 +182,21 @@ static bool kbi_options_gate_agree(void) {
     bool files = kbi_wanted.baseline || kbi_wanted.compare[0], any = files || kbi_wanted.race.n;
     for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
         if (kbi_wanted.on[of_times[i]])
-            return kbi_error("--%s: there is nothing to compare with; it goes with --baseline, --compare or --race",
+            return kbi_error("--%s: there is nothing to compare with; add --baseline, --compare or --race",
                              kbi_report_rows[of_times[i]].name),
                    false;
     if (kbi_wanted.on[KBI_REPORT_noise] && !files)
-        return kbi_error("--noise: there is nothing to compare with; it goes with --baseline or --compare"), false;
+        return kbi_error("--noise: there is nothing to compare with; add --baseline or --compare"), false;
     if (kbi_wanted.on[KBI_REPORT_ignore_env] && !files && !kbi_wanted.n_load)
-        return kbi_error(
-                   "--ignore-env: there is nothing to compare with; it goes with --baseline, --compare or --load"),
+        return kbi_error("--ignore-env: there is nothing to compare with; add --baseline, --compare or --load"),
                false;
     if (kbi_wanted.fail_on && !any && !kbi_wanted.goal.n)
-        return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (kbi_wanted.race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
+        return kbi_error("--fail-on: there is nothing that can fail; add --baseline, --compare, --race or --goal"),
+               false;
+    if (kbi_wanted.race.n == 1) return kbi_error("--race takes two or more programs, the old one first"), false;
     if (kbi_wanted.svg && !kbi_wanted.plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
     if (!kbi_wanted.svg && (kbi_wanted.plot || kbi_wanted.where.n))
-        return kbi_error("--%s is of a figure: it goes with --svg FILE", kbi_wanted.plot ? "plot" : "where"), false;
+        return kbi_error("--%s describes a figure; add --svg FILE", kbi_wanted.plot ? "plot" : "where"), false;
     return true;
 }
 
@@ -206,16 +207,16 @@ static bool kbi_report_agree(void) {
         return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_beside(o) || !kbi_options_gate_agree()) return false;
     if (kbi_wanted.on[KBI_REPORT_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
+        return kbi_error("--resume needs --jsonl FILE with the records of the run to continue"), false;
     if (processes && processes != o->procs && !kbi_wanted.n_load)
-        kbi_warn(
-            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
-            (long long)processes, (long long)o->procs);
+        kbi_warn("--benchmark_repetitions %lld has no effect. A repetition is a process; --procs sets their number "
+                 "(%lld).",
+                 (long long)processes, (long long)o->procs);
     return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     JSON taken apart: texts, numbers, lists; it trusts nothing.
+  >>parse       a JSON parser: strings, numbers, lists; it accepts untrusted input.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
@@ -310,15 +311,15 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     r->torn = c <= 0 || (r->lines && c == '\n');
     if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
+        kbi_error("%s:%lld: the file ends in the middle of a record. Finished records are in the run's --jsonl "
+                  "file,  if it wrote one.",
                   r->path, (long long)r->line);
     else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
+        kbi_error("%s:%lld: %s, not '%c'. --json or --jsonl did not write this file, or it was changed afterwards.",
                   r->path, (long long)r->line, what, c);
     else
         kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
+            "%s:%lld: %s, not byte 0x%02x. --json or --jsonl did not write this file, or it was changed afterwards.",
             r->path, (long long)r->line, what, (unsigned)c);
     return false;
 }
@@ -351,7 +352,7 @@ static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
     for (int i = 0; i < 4; i++, r->at++) {
         int c = kbi_peek(r);
         int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
+        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits must follow \\u");
         *out = 16 * *out + (unsigned)digit;
     }
     return true;
@@ -379,7 +380,7 @@ static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
     const char* at = c > 0 ? strchr(from, c) : NULL;
     unsigned first, second;
     if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
+    if (c != 'u') return kbi_reader_fail(r, "the escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u");
     r->at++;
     if (!kbi_reader_hex(r, &first)) return false;
     while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
@@ -400,7 +401,7 @@ static bool kbi_read_text(kbi_reader* r) {
     bool high = false;
     r->token.n = 0;
     kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
+    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a string is expected here");
     for (r->at++;;) {
         int c = kbi_peek(r);
         const char* p = r->at;
@@ -408,30 +409,33 @@ static bool kbi_read_text(kbi_reader* r) {
         kbi_put(&r->token, r->at, (size_t)(p - r->at));
         if (p > r->at) c = 0x20;
         r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
+        if (r->token.n > KBI_READ_TEXT)
+            return kbi_reader_wrong(r, "a string is longer than 1 MiB; no record has "
+                                       "such a string");
         if (c == '"' && ++r->at) break;
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
+        if (c < 0x20) return kbi_reader_fail(r, "a string must end with a quotation mark on its line");
     }
     const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
     for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
     return !high || p == end ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
+           kbi_reader_wrong(r, "a string is not UTF-8: the file was damaged, or written by another program");
 }
 
 static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
     const char *begin, *end;
     bool good = kbi_scan(begin = r->at, out, &end);
     r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (!good) return kbi_reader_fail(r, "a number is expected here");
     if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
+        return kbi_reader_wrong(r, "a number has more than %d characters; no record has such a number",
+                                (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is too large for a number", (int)(end - begin), begin);
 }
 
 static bool kbi_read_word(kbi_reader* r, const char* word) {
     for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
+        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s is expected here", word);
     return true;
 }
 
@@ -441,14 +445,14 @@ static bool kbi_read_word(kbi_reader* r, const char* word) {
 static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
     int c = kbi_reader_space(r, true);
     if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
+    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c is expected here", close), -1;
     if (n) r->at++;
     return n ? (kbi_reader_space(r, true), 1) : 1;
 }
 
 static bool kbi_read_key(kbi_reader* r) {
     if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
+    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon must follow \"%.60s\"", r->token.s);
     r->at++;
     return kbi_reader_space(r, true), true;
 }
@@ -461,7 +465,8 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
     if (c == 'n') return kbi_read_word(r, "null");
     if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
     if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
+    if (depth == KBI_READ_DEPTH)
+        return kbi_reader_wrong(r, "lists are nested more than %d deep", (int)KBI_READ_DEPTH);
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
         if (c == '{' && !kbi_read_key(r)) return false;
@@ -471,7 +476,7 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>reader    records as objects of JSON, read back whatever is in them.
+  >>reader      records from JSON objects.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
@@ -503,7 +508,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         p->name = kbi_records_text(r->to, r->token.s, r->token.n);
         for (int64_t i = 0; i < n; i++)
             if (kbi_is(list[i].name, p->name))
-                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
+                return kbi_reader_wrong(r, "%s: %.60s occurs twice", key->name, p->name);
         p->type = KB_AXIS_REALS;
         p->r = NAN;
         int c = kbi_peek(r);
@@ -558,7 +563,7 @@ static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
         if (f < KB_FLAG_COUNT)
             *out |= (uint64_t)1 << f;
         else if (!r->strange)
-            kbi_warn("%s:%lld: this version knows no flag %.40s; such flags are left out", r->path,
+            kbi_warn("%s:%lld: this version does not know the flag %.40s; unknown flags are left out", r->path,
                      (long long)r->line, r->token.s),
                 r->strange = true;
     }
@@ -595,9 +600,9 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
         const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
+    } kinds[] = { { "\"", "a string" },       { digits, "a number" }, { digits, "a whole number" },
                   { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
+                  { "[", "a list of flags" }, { "\"", "a string" },   { "\"", "a string" } };
     KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
     kbi_scanned number;
@@ -644,12 +649,12 @@ static bool kbi_read_older(kbi_reader* r, kb_result* out) {
 static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
     int at = -1, more;
-    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
+    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record must begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
         if (!kbi_read_key(r)) return false;
         int key = kbi_read_key_place(r->token.s, at + 1);
-        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
+        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s occurs twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
         if (key >= 0) seen[at = key] = true;
@@ -662,12 +667,12 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
     if (!kbi_read_keys(r, out)) return false;
     if (!out->name || !out->operation)
         return kbi_reader_wrong(
-            r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
+            r, "a record has no %s. --load reads files that --json or --jsonl wrote, and no other format",
             out->name ? "operation" : "name");
     if (out->schema > KBI_SCHEMA && !r->newer)
         kbi_warn(
-            "%s:%lld: written by a later version (schema %lld, here %d): keys that this one does not know are left "
-            "out",
+            "%s:%lld: a later version wrote this file (schema %lld, here %d). Keys that this version does not know "
+            "are left out.",
             r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
             r->newer = true;
     if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
@@ -697,8 +702,8 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
                 return;
             }
             if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
-                         "compared in their order; rename one benchmark",
+                kbi_warn("run %s has two different records of %s: two benchmarks had the same name. Both are kept "
+                         "and compared in their order. Rename one benchmark.",
                          r->run_id, r->name);
         }
     }
@@ -735,7 +740,7 @@ static void kbi_reader_end(kbi_reader* r) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>reading   files of records: an array, one a line, or those in a page.
+  >>reading     files of records: an array, one record per line, or the records inside a page.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // One record a line; a line that breaks off is one that a run was ended in, or that a full disk cut.
@@ -747,13 +752,12 @@ static bool kbi_read_lines(kbi_reader* r) {
         bool good = kbi_read_record(r, &record);
         if (!good && !r->torn) return false;
         if (good && (c = kbi_reader_space(r, true)) >= 0 && c != '\n')
-            return kbi_reader_fail(r, "a record ends with its line");
+            return kbi_reader_fail(r, "a record must end with its line");
         if (good) kbi_records_add(r->to, &record);
         if (good) continue;
-        kbi_warn(
-            "%s:%lld: this line breaks off in the middle of a record, and is left out; the case was being written "
-            "when its run ended",
-            r->path, (long long)line);
+        kbi_warn("%s:%lld: this line ends in the middle of a record and is left out. The run ended while it wrote "
+                 "this case.",
+                 r->path, (long long)line);
         for (; (c = kbi_peek(r)) >= 0 && c != '\n'; r->at++) {}
     }
     return true;
@@ -776,7 +780,7 @@ static bool kbi_read_this(kbi_reader* r, const char* text) { // with white space
             kbi_reader_space(r, false);
             continue;
         }
-        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" has to stand here", text);
+        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" is expected here", text);
         r->at++;
     }
     return true;
@@ -794,11 +798,11 @@ static bool kbi_read_page(kbi_reader* r) {
         r->at++;
     }
     if (n < sizeof mark - 1)
-        return kbi_reader_wrong(r, "no records are in this page: --load reads those that --html wrote");
+        return kbi_reader_wrong(r, "this page has no records. --load reads pages that --html wrote");
     if (!kbi_read_this(r, " { \"all\" :") || kbi_reader_space(r, false) < 0 || !kbi_read_keys(r, &r->blank) ||
         !kbi_read_this(r, " , \"records\" :"))
         return false;
-    if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records have to begin with [");
+    if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records must begin with [");
     return kbi_read_array(r) && kbi_read_this(r, " } </script>");
 }
 
@@ -813,7 +817,7 @@ static bool kbi_read_open(kbi_reader* r) {
                (kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records"));
     if (c == '<') return kbi_read_page(r);
     if (c < 0 || c == '{' || c == 0) return kbi_read_lines(r);
-    return kbi_reader_fail(r, "records have to begin with [ or {");
+    return kbi_reader_fail(r, "records must begin with [ or {");
 }
 
 // The records of a file behind those that are there, - for stdin; false after an error message.
@@ -835,7 +839,7 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     if (!good)
         kbi_error("reading %s failed: %s", standard ? "stdin" : path, strerror(errno));
     else if (fifo && !all.n)
-        kbi_error("cannot read %s: nobody writes to this pipe", path), good = false;
+        kbi_error("cannot read %s: no program writes to this pipe", path), good = false;
     if (!standard) close(file);
     kbi_reader_begin(&r, standard ? "stdin" : path, 1, to, all.s, all.n);
     good = good && kbi_read_open(&r);
@@ -845,7 +849,7 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>changes   two sets of records: which belong together, and what is known of a change. Pure functions.
+  >>changes     pairs the records of two runs; the data types of changes. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_rules { // by which a change is judged: shares, not percent
@@ -1010,7 +1014,7 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>differences what two records' machines differ in, and whether their times may be compared.
+  >>differences the differences between two machines, and whether times of both may be compared.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
@@ -1169,7 +1173,7 @@ static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>compare   how surely the records of two sets differ, what it means, and how each case went over time.
+  >>compare     statistics of changes: intervals, verdicts, and trends over a history.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int kbi_order_reals(const void* a, const void* b) {
@@ -1571,7 +1575,7 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shifts    what changed from one set of records to another, and how it went over time.
+  >>shifts      prints changes and trends.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_CHANGES_ALL = 48 }; // so many are shown whatever became of them
@@ -1679,18 +1683,17 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
 
 // What the intervals rest on: whoever relies on them has to know.
 static void kbi_changes_grounds(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    static const char* const words[] = { "none: too few samples", "the two runs' own samples",
-                                         "what runs differed by in the history", "fresh processes (--procs)",
+    static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
+                                         "the differences between runs in the history", "fresh processes (--procs)",
                                          "the rounds of the race" };
     kbi_text line = KBI_BLANK;
     char noise[40];
     for (int g = KBI_GROUND_ROUNDS; g >= 0; g--) {
         if (!a->grounds[g]) continue;
-        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals rest on ", words[g]);
+        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
         if (g == KBI_GROUND_SAMPLES)
-            kbi_putf(&line, ", widened by %s (--noise) for what processes differ by%s",
-                     kbi_show_percent(rules->noise, noise),
-                     a->open ? ", which --procs 5 in both runs finds out" : "");
+            kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
+                     kbi_show_percent(rules->noise, noise), a->open ? "; --procs 5 in both runs measures them" : "");
         if (a->grounds[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->grounds[g]);
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
@@ -1720,23 +1723,22 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
         kbi_putf(line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else
-        kbi_putf(line, "The same: no case of %lld changed by more than %s", (long long)a->compared, limit);
+        kbi_putf(line, "No change: no case of %lld changed by more than %s", (long long)a->compared, limit);
     if (a->worst) {
         kbi_putf(line, ", at worst %s (", kbi_show_change(a->worst->log, number));
         kbi_clean(line, a->worst->after->name);
         kbi_puts(line, ")");
     }
     if (a->regressed) kbi_count_words(line, a->more, "with more memory");
-    kbi_count_words(line, a->improved, "faster by more than that");
+    kbi_count_words(line, a->improved, "faster by more than this limit");
     kbi_count_words(line, a->less, "with less memory");
-    kbi_count_words(line, a->open, "not known well enough to say");
-    kbi_count_words(line, a->broken, "failed that did not before");
-    kbi_count_words(line, a->mended, "had failed before");
+    kbi_count_words(line, a->open, "not certain");
+    kbi_count_words(line, a->broken, "newly failed");
+    kbi_count_words(line, a->mended, "failed before");
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
     kbi_count_words(line, a->apart, "not comparable");
-    if (a->compared > 1)
-        kbi_putf(line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
+    if (a->compared > 1) kbi_putf(line, "; geometric mean of the times %s", kbi_show_change(log(a->geomean), number));
     kbi_puts(line, ".");
 }
 
@@ -1754,7 +1756,7 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
             kbi_changes_row(&t, &c->of[i], rules->threshold, programs ? programs[i] : NULL);
     }
     if (left)
-        kbi_putf(&t.text, " and %lld that %s not changed, or not surely; -v shows all\n", (long long)left,
+        kbi_putf(&t.text, " and %lld that %s no certain change; -v shows all\n", (long long)left,
                  left == 1 ? "has" : "have");
     kbi_puts(&t.text, "\n");
     kbi_text line = KBI_BLANK;
@@ -1781,8 +1783,8 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
         kbi_table_wrap(&t, 1, line.s);
         kbi_text_free(&line);
     }
-    if (d->left) kbi_table_wrap(&t, 1, "- and more, which are not listed");
-    if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
+    if (d->left) kbi_table_wrap(&t, 1, "- and more that are not listed");
+    if (off) kbi_table_wrap(&t, 0, "*: this difference makes the times not comparable");
     kbi_table_flush(&t);
 }
 
@@ -1815,12 +1817,12 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
         if (moves) kbi_puts(&t.text, one->slope > 0 ? "  rising" : "  falling");
         kbi_changes_case(&t, used + 6 + (!moves ? 0 : one->slope > 0 ? 8 : 9), NULL, one->last->name);
     }
-    if (left) kbi_putf(&t.text, " and %lld that neither rise nor fall; -v shows all\n", (long long)left);
+    if (left) kbi_putf(&t.text, " and %lld without a trend; -v shows all\n", (long long)left);
     kbi_table_flush(&t);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>markdown  records as Markdown, as for a pull request.
+  >>markdown    records as Markdown tables, as for a pull request.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis, nor a link.
@@ -1950,7 +1952,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
-    if (left) kbi_putf(t, "\n%d more counter%s: see --csv or --json\n", left, left == 1 ? "" : "s");
+    if (left) kbi_putf(t, "\n%d more counter%s are in --csv and --json\n", left, left == 1 ? "" : "s");
     KBENCH_FREE((void*)rows);
     KBENCH_FREE((void*)names);
 }
@@ -1974,13 +1976,13 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_putf(t, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
-    kbi_puts(
-        t,
-        ". Bold: the fastest of its rivals; with ? not certain at 95 %. =, ~: no difference of 1 %, not certain.\n");
+    kbi_puts(t,
+             ". Bold: the fastest implementation; with ? not certain at 95 %. =: within 1 % of the baseline. ~: not "
+             "certain.\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>tools     records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
+  >>tools       records in the formats of Google Benchmark and Go.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- repetitions, which those tools test ---
@@ -2241,7 +2243,7 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>report    report.md: every case, summaries by size, the best of each operation, what holds it back.
+  >>report      report.md: every case, summaries by size, the best of each operation, bottlenecks.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_report_operation(kbi_text* t, const kb_result* r) {
@@ -2277,9 +2279,9 @@ static void kbi_report_row(kbi_text* t, const kb_result* r) {
 }
 
 static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t,
-             "\n## Cases\n\nTimes in ms, memory in MiB; efficiency is of the nearest measured roof, speedup over the "
-             "baseline, and the rating that of the best verified time of the same shape over this one.\n");
+    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured roof. "
+                "Speedup is over the "
+                "baseline. The rating compares the best verified time of the same shape with this time.\n");
     for (int64_t i = 0; i < n; i++) {
         if (!i || !kbi_same_operation(&records[i - 1], &records[i])) {
             kbi_puts(t, "\n### "), kbi_report_operation(t, &records[i]);
@@ -2357,11 +2359,12 @@ static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, cons
 static const struct {
     const char *bound, *change;
 } kbi_report_bounds[KBI_REPORT_BOUNDS] = {
-    { "memory", "move fewer bytes: fuse with what comes before or after, read each element once, a smaller type" },
-    { "compute", "do fewer operations or cheaper ones: matrix units, a smaller type, no work on padding" },
-    { "latency", "give a launch more to do: a larger batch, fewer and larger launches, a graph" },
-    { "L2", "keep what is used again nearer: tiles in shared memory or registers, wider loads" },
-    { "launch", "give a launch more to do: a larger batch, several kernels in one, a graph" }
+    { "memory", "move fewer bytes: fuse with the previous or next operation, read each element once, use a smaller "
+                "type" },
+    { "compute", "do fewer or cheaper operations: tensor cores, a smaller type, no work on padding" },
+    { "latency", "do more work per launch: a larger batch, fewer and larger launches, a CUDA graph" },
+    { "L2", "keep reused data closer: tiles in shared memory or registers, wider loads" },
+    { "launch", "do more work per launch: a larger batch, fused kernels, a CUDA graph" }
 };
 
 // What an operation's cases say together, by implementation.
@@ -2389,9 +2392,8 @@ static void kbi_report_efficiency(kbi_text* t, const kb_result* r) { // "81.2% i
 }
 
 static void kbi_report_best(kbi_text* t, const kbi_report_sum* sums, int64_t count) {
-    kbi_puts(
-        t, "\n## Best configurations\n\n| operation | implementation | cases | fastest of its rivals in | geometric "
-           "mean, ms | highest efficiency |\n|---|---|--:|--:|--:|---|\n");
+    kbi_puts(t, "\n## Best configurations\n\n| operation | implementation | cases | fastest in | geometric "
+                "mean, ms | highest efficiency |\n|---|---|--:|--:|--:|---|\n");
     for (int64_t i = 0; i < count; i++) {
         const kbi_report_sum* s = &sums[i];
         char out[40];
@@ -2432,7 +2434,7 @@ static void kbi_report_flags(kbi_text* t, const kb_result* records, int64_t n) {
         for (int f = 0; f < KB_FLAG_COUNT; f++) counts[f] += (int64_t)(records[i].flags >> f & 1);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!counts[f]) continue;
-        if (!any) kbi_puts(t, "\n## Remarks\n\n| flag | cases | what to do |\n|---|--:|---|\n");
+        if (!any) kbi_puts(t, "\n## Flags\n\n| flag | cases | what to do |\n|---|--:|---|\n");
         any = true;
         kbi_putf(t, "| %s | %lld | %s |\n", kb_flag_name((kb_flag)f), (long long)counts[f],
                  kbi_flag_advice((kb_flag)f, gpu));
@@ -2459,7 +2461,7 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>svg       shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
+  >>svg         SVG: shapes, scales, axes, labels, colours.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Text of others' making that is neither markup nor the end of an attribute, in HTML and in XML.
@@ -2757,7 +2759,7 @@ static void kbi_svg_plain_style(kbi_text* t) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>views     which records belong into one picture, and along which axes they lie there.
+  >>views       which records belong into one figure, and which axes the figure has.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_lot { // records with something in common
@@ -3003,7 +3005,8 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
         const kbi_key* key = next ? kbi_key_named(kbi_where_key(name)) : NULL;
         kbi_nearest best = { name, NULL, 64 };
         bool known = key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples;
-        if (!next) return kbi_error("--where takes KEY=VALUE,..., as in impl=vec,n=4096, not '%s'", list), false;
+        if (!next)
+            return kbi_error("--where takes KEY=VALUE,..., for example impl=vec,n=4096, not '%s'", list), false;
         for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
         for (int64_t i = 0; i < n && !known; i++)
             for (int64_t k = 0; k < records[i].params.n && !known; k++) {
@@ -3011,8 +3014,8 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
                 known = kbi_same_name(records[i].params.of[k].name, name);
             }
         if (records && !known)
-            return kbi_error("--where: neither a key of the records nor an axis is called '%s'%s%s", name,
-                             best.distance <= 3 ? "; nearest is " : "", best.distance <= 3 ? best.name : ""),
+            return kbi_error("--where: no key of the records and no axis is called '%s'%s%s", name,
+                             best.distance <= 3 ? "; the nearest name is " : "", best.distance <= 3 ? best.name : ""),
                    false;
         if (!*(p = next)) return true;
     }
@@ -3159,7 +3162,7 @@ static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>sweeps    how a number goes with size: lines, fitted powers, heat maps.
+  >>sweeps      figures over size: lines, fitted power laws, heat maps.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_metric_id { KBI_METRIC_TIME, KBI_METRIC_GBPS, KBI_METRIC_GFLOPS, KBI_METRIC_ROOF } kbi_metric_id;
@@ -3347,7 +3350,7 @@ static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     double lo, hi, left = INFINITY, right = -INFINITY;
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
         return false;
     }
     for (int64_t i = 0; i < p->lot.n; i++) {
@@ -3458,7 +3461,7 @@ static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; } // wi
 static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
     char number[40];
     if (!kbi_fit_follows(f)) {
-        kbi_puts(t, "no one power");
+        kbi_puts(t, "no single power law");
         return;
     }
     const char *name = svg ? "tspan" : "span", *raised = svg ? "tspan dy='-4' font-size='9'" : "sup";
@@ -3512,7 +3515,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     char text[40];
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
         return 60;
     }
     for (int64_t i = 0; i < p->lot.n; i++) {
@@ -3546,7 +3549,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
         kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
                       kbi_size_text(xs[i], text));
     kbi_text both = KBI_BLANK, cut = KBI_BLANK;
-    kbi_putf(&both, "%s up, %s across; %s, darker is longer", p->across, p->axis, unit.name);
+    kbi_putf(&both, "vertical: %s, horizontal: %s; %s, darker is longer", p->across, p->axis, unit.name);
     kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
                   kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
     kbi_text_free(&both);
@@ -3555,7 +3558,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>figures   what each case reaches of the machine, how it was sampled, and how it stands to another.
+  >>figures     figures of cases: speed of light, samples, ratios.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- speed of light: how near a case is to each of its two roofs ---
@@ -3590,7 +3593,7 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
         kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
-                      "no bytes, no operations, or no roof known");
+                      "no bytes, operations or roofs are known");
     else if (r->bound)
         kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
 }
@@ -3688,7 +3691,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     kbi_draw_titles(t, p, width);
     kbi_samples_range(p->lot, &lo, &hi, &beyond);
     kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
-    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of its own median";
+    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of the case's median";
     f.x = kbi_scale_of(0, 1, 0, false);
     f.y = kbi_scale_of(lo, hi, 0.06, false);
     f.x.from = 50, f.x.to = middle - 8;
@@ -3700,7 +3703,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     f.x.to = middle - 8;
     kbi_draw_line(t, f.x.from, height, f.x.to, height, "axis");
     kbi_draw_line(t, g.x.from, height, g.x.to, height, "axis");
-    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order taken");
+    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order of measurement");
     kbi_draw_text(t, g.x.from, height + 15, "start", "dim", "0");
     kbi_draw_text(t, g.x.to, height + 15, "end", "dim", "share below: 1");
     for (int64_t i = 0; i < p->lot.n; i++) {
@@ -3709,7 +3712,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
         kbi_draw_ecdf(t, &g, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
         shown[who] = true;
     }
-    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
+    snprintf(number, sizeof number, "%lld outside the range, drawn at the edge", (long long)beyond);
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
@@ -3751,7 +3754,7 @@ static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand
     out->hi = interval ? exp(-c->lo) : out->at;
     out->band = threshold;
     out->verdict = c->regressed ? KB_SLOWER : c->improved ? KB_FASTER : c->open ? KB_UNRESOLVED : KB_EQUIVALENT;
-    out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "the same";
+    out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "no change";
     out->who = c->after->implementation ? c->after->implementation : "";
     return true;
 }
@@ -3818,7 +3821,7 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, in
     kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
     kbi_draw_text(t, KBI_MAX(left, label + 40), 11, "end", "dim", "slower");
     kbi_draw_text(t, KBI_MAX(right + 4, label + 48), 11, "start", "dim", "faster");
-    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times, shaded: no difference" : "ratio of times");
+    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times; shaded: no difference" : "ratio of times");
     return height + 38;
 }
 
@@ -3830,7 +3833,7 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>roofline  operations a second by operations a byte, under the roofs that were measured.
+  >>roofline    the roofline plot: measured roofs, and cases by arithmetic intensity.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Williams, Waterman and Patterson, 2009.
@@ -3969,7 +3972,7 @@ static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceiling
         kbi_draw_line(t, x, y, f->x.to, y, "roof");
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
         kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
+        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B", kbi_digits(from, 2, number));
         double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
         int at = 0; // above the line or below, at its right end or its left
         while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
@@ -4062,15 +4065,16 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
     char missing[80];
     if (levels) {
         kbi_draw_level_pair(t, KBI_HUES - 1, pair, y - 4);
-        kbi_draw_text(t, 32, y, "start", "dim", "ring and dot: by the bytes that L2 and DRAM moved, as counted");
+        kbi_draw_text(t, 32, y, "start", "dim", "ring: by L2 bytes, dot: by DRAM bytes, from counters");
         down += 16;
     }
-    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
+    snprintf(missing, sizeof missing, "%lld more do not declare both bytes and operations",
+             (long long)(p->lot.n - n));
     if (n && n < p->lot.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
     if (!c->n_memory)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no bandwidth is in these records"), down += 16;
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured bandwidth"), down += 16;
     if (!c->n_compute)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no roof of arithmetic is in these records"), down += 16;
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no compute roof"), down += 16;
     return down;
 }
 
@@ -4088,7 +4092,7 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     f.y.from = height, f.y.to = 46;
     kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
     kbi_draw_y(t, &f, unit.scale, unit.name);
-    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
+    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "arithmetic intensity, FLOP/B");
     kbi_draw_roofs(t, &c, &f);
     kbi_draw_ceilings(t, p, &c, &f);
     kbi_draw_roofline_paths(t, s, p, &f);
@@ -4105,14 +4109,14 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     kbi_draw_roofline_names(t, s, p, &f);
     if (!n && !levels)
         kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
-                      "no case says both kb_bytes and kb_flops");
+                      "no case declares both kb_bytes and kb_flops");
     double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
     end += kbi_draw_roofline_notes(t, p, &c, n, levels, end + 6);
     return end;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>page      the kinds of figures; one as a file of its own; what a page needs beside its content.
+  >>page        the kinds of figures; one figure as a file; style and script of a page.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the kinds ---
@@ -4139,7 +4143,7 @@ typedef struct kbi_plot {
     bool wide; // one below the other
 } kbi_plot;
 
-#define KBI_NO_SWEEP "no operation was measured at two sizes: sweep an axis, as in -a n=1024:1048576:*4"
+#define KBI_NO_SWEEP "no operation was measured at two sizes; sweep an axis, for example -a n=1024:1048576:*4"
 static const kbi_plot kbi_plots[] = {
     { "speed", "no case has a time", kbi_find_light, kbi_draw_light, 0, true },
     { "roofline", "no case has a time", kbi_find_machines, kbi_draw_roofline, 0, true },
@@ -4150,10 +4154,10 @@ static const kbi_plot kbi_plots[] = {
     { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
     { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
     { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
-    { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0,
-      true },
-    { "changes", "nothing to compare with: --baseline names an earlier run", kbi_find_changes, kbi_draw_rivals, 1,
-      true }
+    { "rivals", "no implementations were compared; KBENCH_IMPL adds an implementation", kbi_find_rivals,
+      kbi_draw_rivals, 0, true },
+    { "changes", "there is nothing to compare with; name an earlier run with --baseline", kbi_find_changes,
+      kbi_draw_rivals, 1, true }
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
@@ -4196,7 +4200,7 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
     }
     if (shown < panels.n) {
         char more[80];
-        snprintf(more, sizeof more, "%lld more; --where chooses", (long long)(panels.n - shown));
+        snprintf(more, sizeof more, "%lld more; select with --where", (long long)(panels.n - shown));
         y += row + 22, row = 6;
         kbi_draw_text(&body, 0, y, "start", "dim", more);
     }
@@ -4448,7 +4452,7 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cases     what a page says first: verdict, what to know before trusting it, the table of all cases.
+  >>cases       the top of a page: verdict, warnings, table of all cases.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_page {
@@ -4489,7 +4493,7 @@ static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
     }
     if (!contests) return false;
     char number[40];
-    kbi_draw(t, "<b>$</b> is the fastest of its rivals in ", s->who[most]);
+    kbi_draw(t, "<b>$</b> is the fastest implementation in ", s->who[most]);
     if (contests == 1)
         kbi_puts(t, "the one comparison");
     else
@@ -4526,7 +4530,7 @@ static void kbi_page_verdict(kbi_page* p) {
     if (one && kbi_finite(one->precision)) kbi_draw(p->t, " &#177; $", kbi_show_percent(one->precision, number));
     if (one && near) kbi_draw(p->t, ", and reaches $", kbi_show_percent(near->gpu_efficiency / 100, number));
     if (!one && near)
-        kbi_draw(p->t, "Nearest to what the machine can do is <b>$</b>: $", kbi_case_text(s, near, true),
+        kbi_draw(p->t, "The case nearest to its roof is <b>$</b>: $", kbi_case_text(s, near, true),
                  kbi_show_percent(near->gpu_efficiency / 100, number));
     if (near) kbi_draw(p->t, " of the $ roof", near->roof ? near->roof : "nearest");
     if (one || near) kbi_puts(p->t, ".");
@@ -4598,13 +4602,13 @@ static void kbi_page_warnings(kbi_page* p) {
         if (!n) continue;
         if (!any)
             kbi_puts(p->t,
-                     "<section class='warn' aria-label='warnings'><b>What to know before trusting this</b><ul>\n");
+                     "<section class='warn' aria-label='warnings'><b>Read this before you use the numbers</b><ul>\n");
         any = true;
         kbi_draw(p->t, "<li><b@>@</b> ", kb_flag_is_error((kb_flag)f) ? " class='fail'" : "",
                  kb_flag_name((kb_flag)f));
         kbi_putf(p->t, "<span class='dim'>%lld case%s</span>: ", (long long)n, n == 1 ? "" : "s");
         kbi_draw(p->t, "$", kbi_flag_advice((kb_flag)f, first->gpu != NULL));
-        if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "as in " : "", first->name);
+        if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "for example " : "", first->name);
         kbi_puts(p->t, "</li>\n");
     }
     if (any) kbi_puts(p->t, "</ul></section>\n");
@@ -4669,7 +4673,7 @@ static void kbi_page_heading(kbi_text* t, const kbi_columns_shown* c) {
     kbi_puts(t, "<thead><tr><th aria-sort='none'>case</th><th aria-sort='none'>implementation</th>");
     for (int k = 0; k < KBI_CELLS; k++) {
         bool unit = k == KBI_CELL_TIME || k == KBI_CELL_GBPS || k == KBI_CELL_FLOPS;
-        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>remarks</th>");
+        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>flags</th>");
         if (!c->has[k]) continue;
         kbi_draw(t, "<th class='n @' aria-sort='none'@>@@@</th>", kbi_page_cells[k].group,
                  kbi_page_cells[k].down ? " data-down='1'" : "", kbi_page_cells[k].title,
@@ -4754,10 +4758,8 @@ static void kbi_page_table(kbi_page* p) {
     if (!c.has[KBI_CELL_TIME])
         c.has[KBI_CELL_TIME] = true, c.unit[KBI_CELL_TIME] = kbi_metric_unit(KBI_METRIC_TIME, 1);
     kbi_page_section(p, "all", "All cases");
-    kbi_puts(
-        p->t,
-        "<div class='tools'><input type='search' id='find' placeholder='filter: words of a row' aria-label='filter'>"
-        "<span id='found' class='dim' role='status'></span>\n");
+    kbi_puts(p->t, "<div class='tools'><input type='search' id='find' placeholder='filter the rows by words' "
+                   "aria-label='filter'><span id='found' class='dim' role='status'></span>\n");
     for (int k = 0; k < KBI_CELLS; k++) {
         const char* group = kbi_page_cells[k].group;
         bool again = k && kbi_is(group, kbi_page_cells[k - 1].group) && c.has[k - 1];
@@ -4772,7 +4774,7 @@ static void kbi_page_table(kbi_page* p) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>html      a page of one file: what it says first, figures, machine, and the records themselves.
+  >>html        the page: top, figures, machine, records.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- pictures ---
@@ -4807,7 +4809,7 @@ static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels*
     }
     kbi_puts(p->t, close);
     if (panels->n > most)
-        kbi_draw(p->t, "<p class='dim'>The others: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
+        kbi_draw(p->t, "<p class='dim'>More figures: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
                  plot->name);
     if (most > few && plot->find != kbi_find_machines) kbi_puts(p->t, "</details>\n");
 }
@@ -4831,10 +4833,9 @@ static void kbi_page_lines(kbi_page* p) {
     kbi_find_lines(&p->scene, &panels);
     if (panels.n) {
         kbi_page_section(p, "sizes", "Over size");
-        kbi_puts(
-            p->t,
-            "<p class='dim'>A line for each implementation, with the 95 % interval as a band where it is wide enough "
-            "to be seen. Pictures of one operation share their scale.</p>\n<div class='switch'>\n");
+        kbi_puts(p->t,
+                 "<p class='dim'>A line for each implementation. The band is the 95 % interval, drawn if it is wide "
+                 "enough to be seen. Figures of one operation share their scale.</p>\n<div class='switch'>\n");
         for (int m = 0; m < KBI_COUNT(kinds); m++)
             if (kbi_lot_has(p->scene.timed, m))
                 kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m,
@@ -4863,10 +4864,11 @@ static void kbi_page_fits(kbi_page* p) {
             kbi_page_section(p, "scaling", "How time grows");
             kbi_puts(
                 p->t,
-                "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
-                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 "
-                "%, as where "
-                "small sizes all take the same, there is no one power.</p>\n"
+                "<p class='dim'>Time is fitted by a constant times a power of each axis: least squares of the "
+                "logarithms. With an "
+                "exponent of 1, twice the size takes twice as long. Off by: the typical distance of a case from the "
+                "fit. Over 20 %, for example if "
+                "all small sizes take the same time, no single power law fits.</p>\n"
                 "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
                 "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
         }
@@ -4901,10 +4903,9 @@ static void kbi_page_kernels(kbi_page* p) {
         if (!r->kernel || !kbi_set_add(&said, launch)) continue;
         if (!any) {
             kbi_page_section(p, "kernels", "Kernels");
-            kbi_puts(
-                p->t,
-                "<details><summary>each kernel that a case launches first: grid, block, registers, memory, occupancy"
-                "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
+            kbi_puts(p->t,
+                     "<details><summary>the first kernel of each case: grid, block, registers, memory, occupancy"
+                     "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
             for (int k = 0; k < KBI_COUNT(keys); k++) kbi_draw(p->t, "<th class='n'>@</th>", titles[k]);
             kbi_puts(p->t, "</tr></thead><tbody>\n");
         }
@@ -4981,36 +4982,34 @@ static void kbi_page_machines(kbi_page* p) {
 static void kbi_page_lessons(kbi_page* p) {
     static const char* const lessons[][2] = {
         { "What is the time of a case?",
-          "The median over many samples of one launch of the timed block, less what the timer itself reads. "
-          "Half of the "
-          "samples were faster and half slower; a few that something disturbed do not move it, as they would a "
-          "mean." },
+          "The median of many samples of one launch of the timed block, minus the bias of the timer. "
+          "Half of the samples were faster and half were slower. A few disturbed samples do not move "
+          "the median, but they would move a mean." },
         { "What does &#177; mean?",
-          "Half the 95 % interval of the median: measured again in the same way, the median would most likely "
-          "lie within it. "
-          "It says nothing of what another process, another day or another machine would give; --procs N asks "
-          "that." },
+          "Half the width of the 95 % confidence interval of the median. If you repeat the measurement "
+          "in the same way, the new median most likely lies near this interval. The interval does not "
+          "cover another process, another day or another machine. --procs N measures the difference "
+          "between processes." },
         { "Cold, hot, rotate?",
-          "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
-          "Hot: the same "
-          "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
-          "of one cache state and one timer." },
+          "Cold: the data was evicted from the L2 cache before each launch, as if other work ran in "
+          "between. Hot: each launch uses the same data, which is still in the cache. Rotate: launches "
+          "run back to back on copies of the data. Compare only times of the same cache state and the "
+          "same timer." },
         { "What is a roof?",
-          "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
-          "of one type. A "
-          "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
-          "moves fewer bytes. "
-          "More than 100 % is possible where the data comes from cache. The share of a cold case is of a cold copy "
-          "of as many bytes: a cold time ends before up to an L2 of what was written last reaches memory." },
+          "A peak that was measured on this machine: the best copy, or the best arithmetic of one type. "
+          "A memory-bound case at 80 % of the copy roof can become at most 1.25 times as fast, unless "
+          "it moves fewer bytes. More than 100 % is possible if data comes from the cache. A cold case "
+          "is compared with a cold copy of the same size, because the last writes, up to the size of "
+          "the L2 cache, reach memory after the time ends." },
         { "Memory-bound, compute-bound, latency-bound?",
-          "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
-          "the flat one, "
-          "arithmetic. Far below both, it is neither: the launch is too short, or too little is under way at once." },
-        { "When is one faster than another?",
-          "Where the whole interval of the ratio lies above 1 and above the noise floor, which is how far a "
-          "second copy of the "
-          "baseline came out from itself. If the interval reaches across, the honest answer is: not known from "
-          "these samples." }
+          "The roofline shows the limit. Left of the corner, the limit is the bandwidth (the slanted "
+          "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
+          "both is bound by latency: the launch is too short, or too few operations are in flight." },
+        { "When is one implementation faster than another?",
+          "If the whole interval of the ratio lies above 1 and above the noise floor, the "
+          "implementation is faster. The noise floor is the difference that the baseline shows against "
+          "itself (an A/A control). If the interval includes 1, these samples do not show which one is "
+          "faster." }
     };
     kbi_page_section(p, "help", "How to read this");
     for (int i = 0; i < KBI_COUNT(lessons); i++)
@@ -5019,10 +5018,11 @@ static void kbi_page_lessons(kbi_page* p) {
 
 static void kbi_page_download(kbi_page* p) {
     kbi_page_section(p, "data", "The records");
-    kbi_puts(p->t, "<p>This page holds them: <code>--load</code> reads it like a file of <code>--json</code>");
+    kbi_puts(p->t, "<p>This page contains the records: <code>--load</code> reads it like a file of "
+                   "<code>--json</code>");
     for (int64_t i = 0; i < p->scene.n; i++) {
         if (p->scene.of[i].samples_ms.n <= kbi_page_share(p->scene.n)) continue;
-        kbi_putf(p->t, ", but that samples_ms has %lld of a case at most, evenly spaced",
+        kbi_putf(p->t, ", except that samples_ms has at most %lld values per case, evenly spaced",
                  (long long)kbi_page_share(p->scene.n));
         break;
     }
@@ -5045,36 +5045,36 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_warnings(&p);
     kbi_page_figures(
         &p, "changes", "Changes",
-        "Each case's time in the earlier run over its time now, with the interval; the shaded band is the "
+        "The time of each case in the earlier run over its time now, with the interval. The shaded band is the "
         "threshold.");
     kbi_page_table(&p);
     kbi_page_figures(
         &p, "speed", "Speed of light",
-        "How much of the bandwidth and of the arithmetic that this very machine was measured to reach; the "
-        "longer bar is what limits, unless both are short.");
+        "The share of this machine's measured peak bandwidth and peak arithmetic that each case reaches. The "
+        "longer bar shows the limit, unless both bars are short.");
     kbi_page_figures(
         &p, "roofline", "Roofline",
-        "Roofs as measured on this machine. What lies on a roof cannot become faster but by moving less or computing "
-        "less.");
+        "The roofs are peaks measured on this machine. A case on a roof becomes faster only if it moves fewer bytes "
+        "or computes less.");
     kbi_page_lines(&p);
-    kbi_page_figures(&p, "heat", "Two axes", "A cell for each pair of sizes.");
+    kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
     kbi_page_fits(&p);
     kbi_page_figures(&p, "rivals", "Against the baseline",
-                     "The baseline's time over each rival's, from rounds that they shared, the fastest first.");
+                     "The baseline's time over the time of each implementation, from interleaved rounds, the "
+                     "fastest first.");
     kbi_page_figures(
         &p, "samples", "Samples",
-        "Left: every sample in the order taken, where drift and throttling show. Right: which share of them lies "
-        "below a time, where two modes show as two steps.");
+        "Left: every sample in the order of measurement; drift and throttling are visible here. Right: the share of "
+        "samples below each time; two modes appear as two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
     kbi_page_lessons(&p);
     kbi_page_download(&p);
     kbi_page_head(t, title.s);
-    kbi_draw(
-        t,
-        "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @; no script or file from "
-        "elsewhere is used.</footer>\n</main>\n",
-        header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
+    kbi_draw(t,
+             "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @. The page loads no "
+             "script or file from elsewhere.</footer>\n</main>\n",
+             header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
     kbi_page_data(t, records, n);
     kbi_page_end(t);
     kbi_text* of[] = { &title, &header, &body, &p.sections };
@@ -5083,7 +5083,7 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>gate      baselines, histories, goals, and what they make of the exit code.
+  >>gate        the regression gate: baselines, histories, goals, and the exit code.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_load_choose(const kbi_options* o,
@@ -5148,11 +5148,12 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     bool good =
         (*sign == '<' || *sign == '>') && end != number && (!*end || kbi_is(end, "%")) && kbi_finite(g->value);
     if (!good)
-        kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, as in layernorm:gpu_efficiency>=80, not '%s'",
+        kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, for example layernorm:gpu_efficiency>=80, "
+                  "not '%s'",
                   text);
     good = good && kbi_shown_named("goal", name, &g->what);
     if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number that could be held against one", g->what.key->name), false);
+        good = (kbi_error("--goal: %s is not a number, so it cannot be compared with one", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -5218,13 +5219,14 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     bool named = kbi_plain_name(name) && access(path.s, F_OK) == 0;
     bool good = named || access(name, F_OK) == 0;
     if (!good && kbi_plain_name(name))
-        kbi_error("--%s %s: there is neither %s nor a file of this name; --save-baseline %s makes the first", option,
+        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates the first", option,
                   name, path.s, name);
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
     good = good && kbi_read_records(r, named ? path.s : name);
     if (good && !r->n)
-        good = (kbi_error("--%s %s: no record is there; --json FILE or --save-baseline NAME of a run makes one",
+        good = (kbi_error("--%s %s: the file has no record; a run with --json FILE or --save-baseline NAME writes "
+                          "records",
                           option, name),
                 false);
     good = good && kbi_load_choose(o, r);
@@ -5256,7 +5258,7 @@ static bool kbi_toll_open_files(kbi_toll* g) {
         g->save = kbi_real_path(path.s);
         kbi_text_free(&path);
         if (mkdir(".kbench", 0777) != 0 && errno != EEXIST)
-            return kbi_error("--save-baseline %s: cannot make .kbench here: %s", kbi_wanted.save_baseline,
+            return kbi_error("--save-baseline %s: cannot create .kbench here: %s", kbi_wanted.save_baseline,
                              strerror(errno)),
                    false;
         if (access(".kbench", W_OK | X_OK) != 0)
@@ -5310,8 +5312,9 @@ static void kbi_toll_machines(const kbi_changes* c, const kbi_how* how) {
             kbi_env_differs(one->before, one->after, &what) &&
             kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
             kbi_warn("before and after differ in %s%s", what.s,
-                     kbi_wanted.on[KBI_REPORT_ignore_env] ? "; --ignore-env compares them all the same"
-                                                          : ": the gate is off (--ignore-env has it on)");
+                     kbi_wanted.on[KBI_REPORT_ignore_env] ? "; --ignore-env compares them nevertheless"
+                                                          : ". Their times are not compared; --ignore-env compares "
+                                                            "them");
         kbi_text_free(&what);
     }
     kbi_set_free(&said);
@@ -5417,13 +5420,14 @@ static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
     if (!kbi_wanted.save_baseline) return good;
     if (code == KBI_EXIT_REGRESSED && kbi_is(kbi_wanted.save_baseline, kbi_wanted.baseline))
-        return kbi_warn("--save-baseline %s: the old one stays, since this run is worse", kbi_wanted.save_baseline),
+        return kbi_warn("--save-baseline %s: the old baseline is kept, because this run is a regression",
+                        kbi_wanted.save_baseline),
                good;
     int64_t without = 0;
     for (int64_t i = 0; i < n; i++) without += !kbi_has_time(&now[i]);
     if (!kb_write_json(now, n, g->save)) return false;
     kbi_warn("baseline %s: %lld records in .kbench/%s.json%s", kbi_wanted.save_baseline, (long long)n,
-             kbi_wanted.save_baseline, without ? "; some have no time, and will be compared with nothing" : "");
+             kbi_wanted.save_baseline, without ? "; some have no time and cannot be compared" : "");
     return good;
 }
 
@@ -5453,7 +5457,7 @@ static bool kbi_toll_start(const char* value) {
 static int kbi_toll_end(const kb_result* records, int64_t n, int code) {
     kbi_toll* g = &kbi_toll_now;
     if (code == KBI_EXIT_INTERRUPTED)
-        kbi_warn("interrupted: nothing is compared, and nothing added to a baseline or history");
+        kbi_warn("interrupted: nothing is compared, and no baseline or history is changed");
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && n) {
         int judged = kbi_toll_judge(g->o, &g->history, kbi_contrast_now(records, n), records, n, "this run", g->out);
         if (!kbi_toll_save(g, records, n, judged)) code = KBI_EXIT_USAGE;
@@ -5472,19 +5476,19 @@ static int kbi_env_loaded(const kbi_options* o) {
     kbi_how how = kbi_how_of(o, stdout);
     memset(of, 0, sizeof of);
     if (kbi_wanted.n_load != 2)
-        return kbi_error("--env --load takes two files: what it shows is what their machines differ in"),
+        return kbi_error("--env --load takes two files; it shows the differences between their machines"),
                KBI_EXIT_USAGE;
     bool good = true;
     for (int i = 0; i < 2 && good; i++) {
         good = kbi_read_records(&of[i], kbi_wanted.load[i]);
-        if (good && !of[i].n) good = (kbi_error("%s: no record is there", kbi_wanted.load[i]), false);
+        if (good && !of[i].n) good = (kbi_error("%s: the file has no record", kbi_wanted.load[i]), false);
         good = good && kbi_load_choose(o, &of[i]);
         if (good) kbi_toll_side(stdout, i ? "after " : "before", kbi_wanted.load[i], &of[i].of[0]);
     }
     if (good) {
         kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
         kbi_differences_of(&all, &c);
-        if (!all.n) printf("nothing that both know differs\n");
+        if (!all.n) printf("no difference in what both files record\n");
         fflush(stdout);
         kbi_differences_show(&how, &all);
         kbi_arena_free(&all.texts);
@@ -5536,7 +5540,7 @@ static int kbi_compare_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shown     --svg, --html, --github and --report: files that are told more than the records, or are several.
+  >>shown       --svg, --html, --github and --report: outputs that need more than the records.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The kind of figure that --plot names; NULL after an error message.
@@ -5546,7 +5550,7 @@ static const kbi_plot* kbi_output_plot(const char* name) {
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++) kbi_offer(&best, kbi_plots[i].name);
     if (plot) return plot;
     if (best.distance <= 3)
-        kbi_error("--plot: no figure is called '%s'; nearest is '%s' (--help lists them)", name, best.name);
+        kbi_error("--plot: no figure is called '%s'; the nearest name is '%s' (--help lists them)", name, best.name);
     else
         kbi_error("--plot: no figure is called '%s' (--help lists them)", name);
     return NULL;
@@ -5614,7 +5618,7 @@ static bool kbi_github_open(const char* value) {
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     (void)value;
     if (!summary || !*summary)
-        return kbi_error("--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE "
+        return kbi_error("--github writes to the file named by GITHUB_STEP_SUMMARY, which is not set; --md FILE "
                          "writes the same"),
                false;
     return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, summary, true);
@@ -5656,9 +5660,9 @@ static bool kbi_report_open(const char* folder) {
                   { "comparison.md", kbi_md, &kbi_md_mark },
                   { "report.md", kbi_report, &report } };
     bool good = true;
-    if (!*folder) return kbi_error("--report needs a name; its is empty"), false;
+    if (!*folder) return kbi_error("--report needs the name of a folder; the given name is empty"), false;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return kbi_error("cannot make --report %s: %s", folder, strerror(errno)), false;
+        return kbi_error("cannot create --report %s: %s", folder, strerror(errno)), false;
     for (int i = 0; i < KBI_COUNT(files) && good; i++) {
         kbi_text path = KBI_BLANK;
         kbi_putf(&path, "%s/%s", folder, files[i].name);
@@ -5669,7 +5673,7 @@ static bool kbi_report_open(const char* folder) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>load      records of earlier runs, shown without a run.
+  >>load        shows records of earlier runs; runs nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Leaves those that the options choose, as a run would choose its cases; false after an error message.
@@ -5688,8 +5692,8 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     }
     if (good) r->n = n;
     if (good && !n && all)
-        kbi_error("none of the %lld records is chosen: see what there is without --op, --impl, --dtype, --filter and "
-                  "--exclude",
+        kbi_error("none of the %lld records is selected. To see all, leave out --op, --impl, --dtype, --filter and "
+                  "--exclude.",
                   (long long)all);
     kbi_patterns_free(&with);
     kbi_patterns_free(&without);
@@ -5708,7 +5712,7 @@ static void kbi_load_warn(const kbi_records* r) {
         if (kbi_is(x.run_id, first->run_id)) continue;
         if (kbi_is(x.timer, "wall")) x.cache = x.timer = NULL;
         if (kbi_env_differs(first, &x, &what) && kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-            kbi_warn("these records are not of one kind: %s; times of the one say nothing about the other", what.s);
+            kbi_warn("these records have times that cannot be compared with each other: %s", what.s);
         kbi_text_free(&what);
     }
     kbi_set_free(&said);
@@ -5764,7 +5768,9 @@ static void kbi_load_absent(const kbi_records* r) {
         const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
         if (!slash) continue;
         if (of && !kbi_is(of, slash)) {
-            kbi_warn("shards of different numbers, K%s and K%s: a case may be there twice, or not at all", of, slash);
+            kbi_warn("the shards are from different divisions of the plan, K%s and K%s. A case may occur twice or "
+                     "not at all.",
+                     of, slash);
             of = NULL;
             break;
         }
@@ -5776,7 +5782,7 @@ static void kbi_load_absent(const kbi_records* r) {
         if (kbi_set_add(&there, (uint64_t)k) && n++ < 8)
             kbi_putf(&absent, "%s%lld%s", n > 1 ? ", " : "", (long long)k, of);
     if (n)
-        kbi_warn("no record of shard%s %s%s: not run yet, or there was nothing for %s", n > 1 ? "s" : "", absent.s,
+        kbi_warn("no record of shard%s %s%s: not run yet, or no case for %s", n > 1 ? "s" : "", absent.s,
                  n > 8 ? ", ..." : "", n > 1 ? "them" : "it");
     kbi_text_free(&absent);
     kbi_set_free(&there);
@@ -5791,8 +5797,8 @@ static bool kbi_load_alike(const kbi_records* r) {
         if (!first) first = x;
         if (!kbi_is(x->gpu, first->gpu))
             return kbi_error(
-                       "--load: shard %s is of %s, and shard %s of %s: parts of one sweep that cannot be compared; "
-                       "load those of each GPU by themselves, or all with --ignore-env",
+                       "--load: shard %s ran on %s, and shard %s on %s. These parts of one sweep cannot be compared. "
+                       "Load the shards of each GPU separately, or all with --ignore-env.",
                        first->shard, first->gpu, x->shard, x->gpu),
                    false;
     }
@@ -5805,7 +5811,10 @@ static bool kbi_load_apart(const kbi_options* o) {
     for (int i = 0; i < kbi_wanted.n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
         if ((kbi_is(kbi_wanted.load[i], "-") ? fstat(0, &a) : stat(kbi_wanted.load[i], &a)) == 0 &&
             stat(o->jsonl, &b) == 0 && kbi_same_file(&a, &b))
-            return kbi_error("--jsonl appends, and %s was loaded: name another file", o->jsonl), false;
+            return kbi_error("--jsonl would append the loaded records to %s, from which they come. Name another "
+                             "file.",
+                             o->jsonl),
+                   false;
     return true;
 }
 
@@ -5814,7 +5823,7 @@ static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < kbi_wanted.n_load; i++)
         if (!kbi_read_records(r, kbi_wanted.load[i])) return false;
     if (!r->n)
-        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them",
+        return kbi_error("%s: the file has no record; a run with --json FILE or --jsonl FILE writes records",
                          kbi_wanted.load[0]),
                false;
     if (!kbi_load_choose(o, r) || !kbi_load_alike(r)) return false;
@@ -5861,7 +5870,7 @@ static int kbi_load_shown(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>resume    records that an earlier run has left in the file of --jsonl, which stand for measuring their cases again.
+  >>resume      takes finished cases from the --jsonl file of an earlier run.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_past_line { // of that file
@@ -5897,8 +5906,8 @@ static bool kbi_past_read(int file) {
         const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
         kbi_reader r;
         if ((kbi_past.n & (kbi_past.n - 1)) == 0)
-            kbi_past.lines = (kbi_past_line*)kbi_grow(kbi_past.lines,
-                                                      sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
+            kbi_past.lines =
+                (kbi_past_line*)kbi_grow(kbi_past.lines, sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
         kbi_past_line* l = &kbi_past.lines[kbi_past.n++];
         memset(l, 0, sizeof *l);
         l->at = at;
@@ -5995,14 +6004,14 @@ static bool kbi_resume_ready(const char* value) {
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(ESPIPE)), false;
     if (!*kbi_binary_hash())
-        return kbi_error("--resume measures what this build has no record of, and the program's file cannot be read; "
-                         "run without --resume"),
+        return kbi_error("--resume compares the hash of the program with the records, but the program's file cannot "
+                         "be read; run without --resume"),
                false;
     return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>race      built programs in alternating fresh processes.
+  >>race        runs built programs in alternating fresh processes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_racer {
@@ -6042,7 +6051,7 @@ static bool kbi_race_files(kbi_race* r) {
     kbi_text* both[2] = { &r->records, &r->words };
     for (int i = 0; i < 2; i++) {
         int file = kbi_open_file(both[i]->s, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        if (file < 0) return kbi_error("--race: cannot make %s: %s", both[i]->s, strerror(errno)), false;
+        if (file < 0) return kbi_error("--race: cannot create %s: %s", both[i]->s, strerror(errno)), false;
         close(file);
     }
     return true;
@@ -6077,7 +6086,7 @@ static void kbi_race_progress(kbi_race* r, const char* program) {
     int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds,
                      kbi_race_budget(r->o));
     if (kbi_finite(r->widest))
-        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
+        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, target %s", kbi_show_percent(r->widest, half),
                  kbi_show_percent(log1p(kbi_wanted.threshold) / 3, wanted));
     kbi_progress_line(said, program);
     r->shown = true;
@@ -6095,9 +6104,9 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : KBI_EXIT_FAILED;
     kbi_race_clear(r);
     if (WIFSIGNALED(status))
-        kbi_error("--race: %s was ended by signal %d", one->path.s, WTERMSIG(status));
+        kbi_error("--race: %s ended with signal %d", one->path.s, WTERMSIG(status));
     else
-        kbi_error("--race: %s measured nothing (exit code %d); it said:", one->path.s, code);
+        kbi_error("--race: %s measured nothing (exit code %d); its output:", one->path.s, code);
     for (int i = 0; f && i < 5 && kbi_get_line(line, (int)sizeof line, f); i++)
         kbi_print_line(stderr, "    %.*s", (int)strcspn(line, "\n"), line);
     if (f) fclose(f);
@@ -6137,7 +6146,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     close(file);
     fflush(NULL);
     process = fork();
-    if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
+    if (process < 0) return kbi_error("cannot start a process: %s", strerror(errno)), KBI_EXIT_FAILED;
     r->argv[0] = one->path.s;
     if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
     double limit = kbi_race_limit(r);
@@ -6289,16 +6298,15 @@ static int kbi_race_show(kbi_race* r) {
     kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
-        kbi_warn(
-            "the race ended at its --budget: changes are %s%s, not to within the %s that a third of the threshold is",
-            kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
-            kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
-            kbi_show_percent(log1p(rules.threshold) / 3, wanted));
+        kbi_warn("the race ended at its --budget. The changes are %s%s; the target is %s, a third of the threshold.",
+                 kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
+                 kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
+                 kbi_show_percent(log1p(rules.threshold) / 3, wanted));
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
     int code = kbi_toll_code(&a, true, 0);
     if (!a.compared)
-        return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
+        return kbi_error("--race: the programs have no common case with a time; --list shows the cases of each"),
                KBI_EXIT_FAILED;
     return r->failed ? KBI_EXIT_FAILED : code;
 }
@@ -6312,11 +6320,11 @@ static bool kbi_race_programs(kbi_race* r) {
         kbi_putf(&one->path, "%s%s", strchr(list->of[k], '/') ? "" : "./", list->of[k]);
         if (stat(one->path.s, &about) != 0) return kbi_error("--race: %s: %s", one->path.s, strerror(errno)), false;
         if (!S_ISREG(about.st_mode) || access(one->path.s, X_OK) != 0)
-            return kbi_error("--race: %s is no program that can be started", one->path.s), false;
+            return kbi_error("--race: %s is not an executable program", one->path.s), false;
     }
     for (char** p = r->o->rest; p && *p; p++)
         if (strncmp(*p, "--jsonl", 7) == 0)
-            return kbi_error("--race: the programs' --jsonl is how the race reads their records; leave it out"),
+            return kbi_error("--race: the race uses --jsonl itself to read the programs' records; leave it out"),
                    false;
     return true;
 }
@@ -6353,7 +6361,7 @@ static int kbi_race_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>explain   --explain NAME: what a flag, a key of the record or a column of the table means, with an example.
+  >>explain     --explain NAME: the meaning of a flag, a key of the record or a column of the table, with an example.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // An example for each flag of KB_FLAGS: code or a command line; // is the mistake, or what changes. A flag without an
@@ -6440,24 +6448,25 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a ro
 
 static const struct {
     const char *group, *why, *use;
-} kbi_group_reasons[] = {
-    { "what", "it identifies the case; two records are compared if these keys agree",
-      "select cases with --filter, --op, --impl, --dtype or --size" },
-    { "time", "it shows the distribution of the time, or how the clock was read",
-      "show it as a column with --columns, or sort by it with --sort" },
-    { "rate", "it compares the case with the machine's peak and with other sizes",
-      "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
-    { "memory", "memory limits the problem size, and what else fits on the machine",
-      "--memory-threshold makes growth a regression" },
-    { "contest", "it says whether a difference between implementations is real",
-      "compare implementations in one run; kbench interleaves them in rounds" },
-    { "trust", "it says whether the number may be used", "read it before the time; --explain FLAG explains a flag" },
-    { "kernel", "the launch configuration limits occupancy, and so the speed",
-      "compare it between implementations, and with the compiler's report" },
-    { "machine", "the time belongs to this machine and its state",
-      "keep it constant between runs; --compare and --baseline list differences" },
-    { "run", "it allows to find or repeat the run", "repeat the command with the same seed, build and commit" }
-};
+} kbi_group_reasons[] = { { "what", "it identifies the case; two records are compared if these keys agree",
+                            "select cases with --filter, --op, --impl, --dtype or --size" },
+                          { "time", "it shows the distribution of the time, or how the clock was read",
+                            "show it as a column with --columns, or sort by it with --sort" },
+                          { "rate", "it compares the case with the machine's peak and with other sizes",
+                            "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
+                          { "memory", "memory limits the problem size, and what else fits on the machine",
+                            "--memory-threshold makes growth a regression" },
+                          { "contest", "it says whether a difference between implementations is real",
+                            "compare implementations in one run; kbench interleaves them in rounds" },
+                          { "trust", "it says whether the number may be used",
+                            "read it before the time; --explain FLAG explains a flag" },
+                          { "kernel", "the launch configuration limits occupancy, and so the speed",
+                            "compare it between implementations, and with the compiler's report" },
+                          { "machine", "the time belongs to this machine and its state",
+                            "keep it constant between runs; --compare and --baseline list differences" },
+                          { "run", "it identifies the run, so that you can repeat it",
+                            "repeat the command with the same seed, build and "
+                            "commit" } };
 
 // A record of invented values, from which --explain takes its examples; then values of keys that are null in it.
 static const char kbi_example_record[] =
@@ -6506,8 +6515,9 @@ static void kbi_explain_line(kbi_table* t, const char* label, const char* text) 
 }
 
 static void kbi_explain_flag(kbi_table* t, int f) {
-    kbi_putf(&t->text, kbi_flags[f].error ? "%s: a flag; it replaces the time of the case, and the exit code is 1\n"
-                                          : "%s: a flag; the time stays, and the row of the table ends with %s\n",
+    kbi_putf(&t->text,
+             kbi_flags[f].error ? "%s: a flag; it replaces the time of the case, and the exit code is 1\n"
+                                : "%s: a flag; the time stays, and the row of the table ends with %s\n",
              kbi_flags[f].name, kbi_flags[f].mark);
     kbi_explain_line(t, "what", kbi_flags[f].what);
     kbi_explain_line(t, "why", kbi_flags[f].why);
@@ -6604,7 +6614,8 @@ static int kbi_explain_instead(const char* name) {
     const kbi_key* key = NULL;
     for (int i = 0; i < KB_FLAG_COUNT; i++) {
         kbi_offer(&best, kbi_flags[i].name);
-        if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name))) flag = i;
+        if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name)))
+            flag = i;
     }
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
         kbi_offer(&best, kbi_columns[i].title);
@@ -6638,7 +6649,7 @@ static int kbi_explain_instead(const char* name) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>registered the add-on's outputs.
+  >>registered  registers the add-on's outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int kbi_load_instead(const char* value) {
