@@ -253,7 +253,7 @@ static void test_trace(void) {
     said("cannot write --trace");
     start("--load build/test/host/profiling.json --profile"); // no file keeps what was found inside
     CHECK(code != 0); // 2, but for a sanitizer that counts what is left at the end
-    said("--load shows records and runs nothing: --profile has no place beside it");
+    said("--load shows records and runs nothing, so --profile has no effect");
 }
 
 // The machine code of the kernel that takes most: asked of cuobjdump, here a script.
