@@ -547,6 +547,16 @@ static void kbi_energy_close(kb_state* kb) {
   >>activity  the block's kernels, copies and calls, run by run, from CUPTI's records.
 ---------------------------------------------------------------------------------------------------------------*/
 
+// A text of what is being looked into, by a key of its own: where it lies.
+KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_mapped* slot = kbi_map_find(&in->names, key);
+    if (slot->key) return (int32_t)slot->at;
+    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
+    kbi_put(&in->texts, text, strlen(text) + 1);
+    return (int32_t)slot->at;
+}
+
 #if KBI_CUDA
 enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
 
@@ -562,6 +572,12 @@ static void kbi_activity_keep(const kbi_recorded* r) {
     else
         kbi_put(&in->events, (const char*)r, sizeof *r);
 }
+
+typedef struct kbi_activity_call { // CUpti_ActivityAPI
+    uint32_t kind, id;
+    uint64_t start, end;
+    uint32_t process, thread, correlation, result;
+} kbi_activity_call;
 
 // "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
 static int32_t kbi_call_name(int domain, uint32_t id) {

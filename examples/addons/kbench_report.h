@@ -418,8 +418,9 @@ static bool kbi_read_text(kbi_reader* r) {
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
         if (c < 0x20) return kbi_reader_fail(r, "a string must end with a quotation mark on its line");
     }
-    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
-    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
+    const char *p = r->token.s, *end = p + r->token.n;
+    unsigned code;
+    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p, &code);
     return !high || p == end ||
            kbi_reader_wrong(r, "a string is not UTF-8: the file was damaged, or written by another program");
 }
@@ -528,7 +529,8 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         }
     }
     if (more < 0) return false;
-    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
+    out->of = (kb_param*)kbi_arena_alloc(&r->to->arena, sizeof(kb_param) * (size_t)n);
+    if (n) memcpy((void*)out->of, list, sizeof(kb_param) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -549,7 +551,9 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
         r->values[n] = number.x;
     }
     if (more < 0) return false;
-    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
+    double* values = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)n);
+    if (n) memcpy(values, r->values, sizeof(double) * (size_t)n);
+    out->of = values;
     out->n = n;
     return true;
 }
@@ -2195,8 +2199,8 @@ static void kbi_go_name(kbi_text* t, const char* name) {
     while (end && isdigit((unsigned char)clean.s[end - 1])) end--;
     if (end && end < clean.n && clean.s[end - 1] == '-') clean.s[end - 1] = '_';
     for (size_t i = 0, n; i < clean.n; i += n) {
-        n = (size_t)kbi_utf8((const unsigned char*)clean.s + i);
-        unsigned code = kbi_code_point(clean.s + i, (int)n);
+        unsigned code;
+        n = (size_t)kbi_utf8(clean.s + i, &code);
         bool blank = code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
                      code == 0x202f || code == 0x205f || code == 0x3000;
         kbi_put(t, blank ? "_" : clean.s + i, blank ? 1 : n);
@@ -3584,7 +3588,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
         kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
                       kbi_size_text(xs[i], text));
     kbi_text both = KBI_BLANK, cut = KBI_BLANK;
-    kbi_putf(&both, "vertical: %s, horizontal: %s; %s, darker is longer", p->across, p->axis, unit.name);
+    kbi_putf(&both, "y: %s, x: %s; %s, darker is longer", p->across, p->axis, unit.name);
     kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
                   kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
     kbi_text_free(&both);
@@ -6034,7 +6038,7 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
     const char* path = kbi_options_now->jsonl;
     int file = like ? kbi_lines_lock(l) : kbi_open_input(path, false);
     bool none = file < 0 && errno == ENOENT && !like, good = none || (file >= 0 && kbi_past_read(file));
-    if (!good && errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
+    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
     int64_t done = good ? kbi_past_find(cases, n, like) : 0;
     if (good && like && !kbi_past_drop(file, l->path))
         good = (kbi_error("--resume: cannot replace %s: %s", path, strerror(errno)), false);

@@ -630,29 +630,6 @@ static void test_processes(void) {
     CHECK_REAL(r.wall_ms, 40, 1e-12);
     fresh("wall"), kbi_judge_blame(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
     kbi_judge_blame(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
-    // rows of logarithms: the latest are told, the oldest of more than there is room for are forgotten
-    kbi_pool pool;
-    memset(&pool, 0, sizeof pool);
-    for (int lap = 0; lap < 3; lap++) {
-        int rows_of_it = lap == 1 ? KBI_POOL_ROWS - 1 : 2;
-        for (int i = 0; i < rows_of_it; i++) {
-            double values[3] = { lap + 0.01, lap + 0.02, lap + 0.03 + 1e-6 * i };
-            int at = kbi_pool_add(&pool, 3, values, 1 + lap);
-            if (at != i) CHECK_INT(at, i);
-        }
-        kbi_pool_settle(&pool, 0);
-        CHECK_INT(pool.latest, 0), CHECK_INT(pool.rows, lap == 0 ? 2 : KBI_POOL_ROWS);
-        CHECK_REAL(pool.spread[0].mean, lap + 0.02, 1e-12), CHECK_INT(pool.spread[0].n, 3);
-        CHECK_REAL(pool.spread[rows_of_it - 1].mean, lap + 0.02 + 1e-6 / 3 * (rows_of_it - 1), 1e-12);
-        CHECK_REAL(pool.values[0], lap == 0 ? 0.01 : lap == 1 ? 0.01 : 1.01, 1e-12);
-        CHECK_REAL(pool.ms[0], lap < 2 ? 1 : 2, 0), CHECK_REAL(pool.ms[pool.rows - 1], 1 + lap, 0);
-        CHECK_REAL(pool.values[3 * (size_t)pool.rows - 3], lap + 0.01, 1e-12);
-    }
-    kbi_pools pools;
-    memset(&pools, 0, sizeof pools);
-    pools.ratios = pool;
-    kbi_pools_free(&pools);
-    CHECK(!pools.ratios.values && !pools.ratios.rows);
 }
 
 // --- implementations ---
@@ -691,11 +668,12 @@ static void meet(int n, int processes, const double* ms) {
 
 static void judge_group(void) {
     kbi_pools pools;
-    memset(&pools, 0, sizeof pools);
+    kbi_arena memory = KBI_BLANK;
+    kbi_pools_open(&pools, &memory, RIVALS, contest.c.processes);
     kbi_rivals_pool(&contest.c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
     kbi_judge_group(&contest.c, &pools);
-    kbi_pools_free(&pools);
+    kbi_arena_free(&memory);
 }
 
 static void test_rivals(void) {
@@ -713,11 +691,12 @@ static void test_rivals(void) {
     }
     // a pair scatters as the shorter of the two does: 0 and its equal; 0 and 1, 0 and 2, 2 and the fastest
     kbi_pools pools;
-    memset(&pools, 0, sizeof pools);
+    kbi_arena memory = KBI_BLANK;
+    kbi_pools_open(&pools, &memory, 3, PROCESSES);
     meet(3, PROCESSES, three), kbi_rivals_pool(&contest.c, &pools), KBENCH_FREE(contest.c.m), KBENCH_FREE(contest.c.rows);
     CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
     CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
-    kbi_pools_free(&pools);
+    kbi_arena_free(&memory);
     // ratings, by the best time that was checked
     static const double rated[][RIVALS] = { { 1, 1.24, 1.26, 1.99 }, { 1, 2.01, 4.99, 5.01 } };
     static const char* const words[][RIVALS] = { { "excellent", "excellent", "good", "good" },

@@ -293,7 +293,8 @@ static void test_ratios(void) {
     kb_result results[2];
     kbi_pools pools;
     kbi_rivals c;
-    memset(&pools, 0, sizeof pools);
+    kbi_arena memory = KBI_BLANK;
+    kbi_pools_open(&pools, &memory, 2, 5);
     kbi_rivals_open(&c, results, 2, 5);
     for (int i = 0; i < 2; i++) {
         kbi_result_clear(&results[i]);
@@ -322,7 +323,7 @@ static void test_ratios(void) {
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
     // without the last process
-    kbi_pools_free(&pools);
+    kbi_pools_open(&pools, &memory, 2, 5);
     kbi_rivals_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
     for (int p = 0; p < 4; p++) measured[0][p].arms = measured[1][p].arms = 2;
@@ -332,7 +333,7 @@ static void test_ratios(void) {
     kbi_judge_group(&c, &pools);
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
     CHECK_REAL(results[1].speedup_high, exp(mean + reach), 1e-8);
-    kbi_pools_free(&pools);
+    kbi_arena_free(&memory);
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
@@ -381,31 +382,12 @@ static void test_code(void) {
     CHECK_INT(verdict_of(true, 1.003, 1e-3, &noise), KB_EQUIVALENT);
 }
 
-// More rows than the pool keeps: the latest are judged, the oldest are forgotten.
-static void test_pool(void) {
-    kbi_pools pools;
-    memset(&pools, 0, sizeof pools);
-    for (int lap = 0; lap < 4; lap++) {
-        for (int i = 0; i < 200; i++) {
-            double values[2] = { lap + 0.001 * i, lap + 0.001 * i + 0.01 };
-            int at = kbi_pool_add(&pools.times, 2, values, 1);
-            if (i % 100 == 0) CHECK_INT(at, i);
-        }
-        kbi_pool_settle(&pools.times, 0);
-        CHECK_INT(pools.times.rows, KBI_MIN(200 * (lap + 1), (int)KBI_POOL_ROWS));
-        CHECK_REAL(pools.times.spread[7].mean, lap + 0.012, 1e-9);
-        CHECK_REAL(pools.times.values[2 * pools.times.rows - 2], lap + 0.199, 1e-9);
-        CHECK(pools.times.spread[7].hi - pools.times.spread[7].mean < 0.05); // alone: 12.7 * 0.005
-    }
-    kbi_pools_free(&pools);
-}
-
-// Each pass of a batch is a process of its own, in turn; a batch is 16 cases, or the groups that make them.
+// Each pass of a batch is a process of its own, in turn; a batch is 16 cases or more, or the groups that make them.
 static void test_laps(void) {
     static const int counts[] = { 1, 16, 17, 40 };
     for (int k = 0; k < KBI_COUNT(counts); k++) {
         char arguments[128], last[64] = "";
-        int processes = 0, wrong = 0, laps = (counts[k] + 15) / 16;
+        int processes = 0, wrong = 0, batches = KBI_MAX(counts[k] / 16, 1);
         snprintf(arguments, sizeof arguments, "--op simulated -a n=1:%d --iters 6 --procs 3", counts[k]);
         CHECK_INT(run("", arguments), 0);
         CHECK_INT(file.n, counts[k]);
@@ -416,7 +398,7 @@ static void test_laps(void) {
             wrong += atoi(line + strlen("simulated ")) != processes++ % 3;
             snprintf(last, sizeof last, "%s", line);
         }
-        CHECK_INT(processes, 3 * laps);
+        CHECK_INT(processes, 3 * batches);
         CHECK_INT(wrong, 0);
     }
     run("", "--op simulated -a n=1:40 --iters 6"); // one for all
@@ -465,7 +447,6 @@ int main(int argc, char** argv) {
     test_contest();
     test_ratios();
     test_code();
-    test_pool();
     test_laps();
     test_coverage();
     json_free(&file);
