@@ -130,7 +130,7 @@ static const struct file {
     { A ", \"rung\": 1e2, \"samples\": 3.0}\n", 1, "" },
     { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
     { A ", \"schema\": 99}\n", 1, ":1: a later version wrote this file" },
-    { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version knows no flag LATER" },
+    { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version does not know the flag LATER" },
     // lines that end in the middle
     { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line ends in the middle of a record" },
@@ -260,13 +260,13 @@ static void test_large(void) {
         const char *before, *again, *after;
         int times;
         const char* says; // "": it is taken
-    } large[] = { { A ", \"later\": ", "[", "", 100000, "lists in lists" },
-                  { A ", \"later\": ", "{\"a\": ", "", 100000, "lists in lists" },
+    } large[] = { { A ", \"later\": ", "[", "", 100000, "nested more than 32 deep" },
+                  { A ", \"later\": ", "{\"a\": ", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
                   { A ", \"message\": \"", "\\u00e4", "\"}", 400000, "" },
-                  { A ", \"message\": \"", "0123456789", "\"}", 200000, "more than 1 MiB" },
-                  { A ", \"time_ms\": ", "1", "}", 200, "a number of more than 100 characters" },
-                  { A ", \"later\": ", "1", "}", 200, "a number of more than 100 characters" },
+                  { A ", \"message\": \"", "0123456789", "\"}", 200000, "longer than 1 MiB" },
+                  { A ", \"time_ms\": ", "1", "}", 200, "a number has more than 100 characters" },
+                  { A ", \"later\": ", "1", "}", 200, "a number has more than 100 characters" },
                   { A ", \"samples_ms\": [0", ", 1.25", "]}", 300000, "" },
                   { A ", \"flags\": [\"FLOOR\"", ", \"FLOOR\"", "]}", 30000, "" },
                   { A "}", "\n", "", 200000, "" } };
@@ -352,7 +352,7 @@ static void test_older(void) {
     kbi_records r;
     bool good;
     put_file(A ", \"mode\": 3}\n", strlen(A) + 12);
-    CHECK_HAS(said(&r, &good), "a text or null");
+    CHECK_HAS(said(&r, &good), "a string or null");
     kbi_records_free(&r);
 }
 
@@ -681,7 +681,8 @@ static void test_shards(void) {
         { { "4/9", NULL, NULL, NULL }, "no record of shards 1/9, 2/9, 3/9, 5/9, 6/9, 7/9, 8/9, 9/9: not run" },
         { { "4/10", NULL, NULL, NULL },
           "no record of shards 1/10, 2/10, 3/10, 5/10, 6/10, 7/10, 8/10, 9/10, ...: not" },
-        { { "1/2", "2/3", NULL, NULL }, "the shards are from different divisions of the plan, K/2 and K/3. A case may occur twice" }
+        { { "1/2", "2/3", NULL, NULL }, 
+          "the shards are from different divisions of the plan, K/2 and K/3. A case may occur twice" }
     };
     r.n = 4;
     for (int i = 0; i < KBI_COUNT(rows); i++) {
@@ -694,7 +695,7 @@ static void test_shards(void) {
     for (int k = 0; k < 4; k++) results[k].shard = "1/2", results[k].gpu = k == 3 ? "B" : k ? "A" : NULL;
     listen();
     CHECK(!kbi_load_alike(&r)), r.n = 3, CHECK(kbi_load_alike(&r));
-    CHECK_HAS(heard(), "shard 1/2 is of A, and shard 1/2 of B: parts");
+    CHECK_HAS(heard(), "shard 1/2 ran on A, and shard 1/2 on B. These parts");
     r.n = 4, kbi_wanted.on[KBI_REPORT_ignore_env] = true, CHECK(kbi_load_alike(&r));
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r)); // of no shard
 }
