@@ -785,7 +785,7 @@ static void test_tools(void) {
     }
     kbi_md(&t, of, 2);
     for (int i = 0; i < KBI_COUNTERS; i++) CHECK_HAS(t.s, counter_names[i]);
-    CHECK_HAS(t.s, "\n24 more counters: see --csv or --json\n");
+    CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
     // repetitions: medians of processes, as many for every case of a file; never parts of one process's samples
@@ -890,7 +890,7 @@ static void test_choice(void) {
     CHECK(!kbi_where_known("params=1", &r, 1) && !kbi_where_known("samples_ms=1", &r, 1) &&
           !kbi_where_known("n=1,q", &r, 1));
     const char* said = caught(stderr);
-    CHECK_HAS(said, "'layuot'; nearest is layout\n"), CHECK_HAS(said, "as in impl=vec,n=4096, not 'n=1,q'\n");
+    CHECK_HAS(said, "'layuot'; the nearest name is layout\n"), CHECK_HAS(said, "for example impl=vec,n=4096, not 'n=1,q'\n");
     CHECK_REAL(kbi_axis_value(&r, "n"), 4096, 0), CHECK_REAL(kbi_axis_value(&r, "p"), 0.5, 0);
     CHECK(isnan(kbi_axis_value(&r, "layout")) && isnan(kbi_axis_value(&r, "none")) && isnan(kbi_axis_value(&r, "m")));
     kbi_panel panel;
