@@ -2121,12 +2121,17 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // reformatted as well
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     const char *inside, *end = s;
-    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (const char *p = s, *begin = mark->begin; *begin; p++) { // blanks do not count
+        if (*p == *begin)
+            begin++;
+        else if (!*p || !strchr(" \t\r\n", *p))
+            return false;
+    }
     for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
@@ -2142,7 +2147,10 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     if (good) {
         size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
         bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
-        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
+        if (mark == &kbi_array_mark && head.s[blank] == '[') { // an empty one
+            const char* end = head.s + blank + 1 + strspn(head.s + blank + 1, " \t\r\n");
+            ours |= *end == ']' && !end[1 + strspn(end + 1, " \t\r\n")];
+        }
         if (mark == &kbi_line_mark && head.s[blank] != '[') {
             ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
             for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
@@ -5418,7 +5426,7 @@ static bool kbi_parse_value(kbi_listed* l, double* out) {
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        x = end == power || infinite ? (double)NAN : pow(base, y);
+        x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
