@@ -15240,8 +15240,9 @@ static void kbi_given_body(kb_state* kb) {
 // What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
-    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+#define KBI_APART(member) (memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = (d->device && KBI_APART(device)) || (d->seed && KBI_APART(seed)) ||
+                 (d->samples && KBI_APART(samples)) || (d->host && KBI_APART(host)) ||
                  (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
                  (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
 #undef KBI_APART
