@@ -702,20 +702,20 @@ static void test_changes(void) {
     } sums[] = {
         { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "Nothing was compared." },
         { 0, 0, 0, 0, 0, 0, 1, 2, 3, 4,
-          "Nothing was compared, 1 failed that did not before, 2 had failed before, 3 added, 4 removed." },
+          "Nothing was compared, 1 newly failed, 2 failed before, 3 added, 4 removed." },
         { 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, "Slower: 1 of 1 case by more than 5.0%, 1 with more memory." },
         { 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, "More memory: 1 of 1 case, 1 with less memory." },
         { 1, 0, 0, 1, 0, 1, 0, 0, 0, 0,
-          "Better: none of 1 case is slower by more than 5.0%, 1 faster by more than that, 1 not known well "
-          "enough to say." },
+          "Better: none of 1 case is slower by more than 5.0%, 1 faster by more than this limit, 1 not "
+          "certain." },
         { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, "Better: none of 1 case is slower by more than 5.0%, 1 with less memory." },
         { 1, 0, 0, 0, 0, 1, 0, 0, 0, 0,
-          "Not certain: no regression was found in 1 case, 1 not known well enough to say." },
-        { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "The same: no case of 1 changed by more than 5.0%." },
+          "Not certain: no regression was found in 1 case, 1 not certain." },
+        { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "No change: no case of 1 changed by more than 5.0%." },
         { 2, 1, 0, 1, 0, 0, 0, 0, 0, 0,
-          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than that; times +10.0% on the whole "
-          "(geometric mean)." },
-        { 3, 0, 2, 0, 0, 0, 0, 0, 0, 0, "More memory: 2 of 3 cases; times +10.0% on the whole (geometric mean)." }
+          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than this limit; geometric mean of the "
+          "times +10.0%." },
+        { 3, 0, 2, 0, 0, 0, 0, 0, 0, 0, "More memory: 2 of 3 cases; geometric mean of the times +10.0%." }
     };
     for (int i = 0; i < KBI_COUNT(sums); i++) {
         kbi_text line = { NULL, 0, 0 };
@@ -785,7 +785,7 @@ static void test_tools(void) {
     }
     kbi_md(&t, of, 2);
     for (int i = 0; i < KBI_COUNTERS; i++) CHECK_HAS(t.s, counter_names[i]);
-    CHECK_HAS(t.s, "\n24 more counters: see --csv or --json\n");
+    CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
     // repetitions: medians of processes, as many for every case of a file; never parts of one process's samples
@@ -890,7 +890,7 @@ static void test_choice(void) {
     CHECK(!kbi_where_known("params=1", &r, 1) && !kbi_where_known("samples_ms=1", &r, 1) &&
           !kbi_where_known("n=1,q", &r, 1));
     const char* said = caught(stderr);
-    CHECK_HAS(said, "'layuot'; nearest is layout\n"), CHECK_HAS(said, "as in impl=vec,n=4096, not 'n=1,q'\n");
+    CHECK_HAS(said, "'layuot'; the nearest name is layout\n"), CHECK_HAS(said, "for example impl=vec,n=4096, not 'n=1,q'\n");
     CHECK_REAL(kbi_axis_value(&r, "n"), 4096, 0), CHECK_REAL(kbi_axis_value(&r, "p"), 0.5, 0);
     CHECK(isnan(kbi_axis_value(&r, "layout")) && isnan(kbi_axis_value(&r, "none")) && isnan(kbi_axis_value(&r, "m")));
     kbi_panel panel;
