@@ -505,22 +505,21 @@ typedef struct kb_desc {
 // The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
 // clang-format off
 #define KB_STATISTICS(x) \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+    x(real, time_ms, time, stats(median), "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
+    x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real, time_ms_min, time, stats(min), "ms: shortest") \
+    x(real, time_ms_max, time, stats(max), "ms: longest") \
+    x(real, time_ms_mad, time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real, time_ms_p5, time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real, time_ms_p25, time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real, time_ms_p75, time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real, time_ms_p95, time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real, time_ms_p99, time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real, time_ms_ci_high, time, stats(ci_high), "ms: its upper end") \
+    x(real, cv, time, stats(cv), "std over mean, no unit") \
+    x(real, precision, time, stats(precision), "half the interval over the median, no unit")
 // clang-format on
 
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
@@ -568,141 +567,125 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, code, \
-      "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, code, "what is computed") \
-    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, code, "how it is computed") \
-    x(text,    origin,                what, code, "own, vendor or user") \
-    x(whole,   rung,                  what, code, "step of the ladder from naive up") \
-    x(text,    dtype,                 what, code, "element type") \
-    x(whole,   batch_size,            what, code, "value of the axis of that name") \
-    x(whole,   sequence_length,       what, code, "value of the axis of that name") \
-    x(whole,   tensor_dimension,      what, code, "value of the axis of that name") \
-    x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
-    x(whole,   planned,               what, code, \
-      "cases of this operation and direction that the run set out for") \
+    x(text, name, what, code, "operation, dir, impl, dtype and axes: unique within a run") \
+    x(text, operation, what, code, "what is computed") \
+    x(text, direction, what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text, implementation, what, code, "how it is computed") \
+    x(text, origin, what, code, "own, vendor or user") \
+    x(whole, rung, what, code, "step of the ladder from naive up") \
+    x(text, dtype, what, code, "element type") \
+    x(whole, batch_size, what, code, "value of the axis of that name") \
+    x(whole, sequence_length, what, code, "value of the axis of that name") \
+    x(whole, tensor_dimension, what, code, "value of the axis of that name") \
+    x(params, params, what, code, "every axis and its value; numbers are numbers") \
+    x(whole, planned, what, code, "cases of this operation and direction that the run set out for") \
     KB_STATISTICS(x) \
-    x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
-    x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
-    x(text,    cache,                 time, measured(cache), \
-      "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text,    timer,                 time, measured(timer), "events, cupti or wall: what clock it was timed by") \
-    x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
-    x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
-    x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
-    x(real,    wall_ms,               time, code, "ms that the case took in all") \
-    x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
-    x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
-    x(whole,   processes,             time, timed, "processes that gave a median") \
-    x(samples, process_ms,            time, timed, "ms: the median of each process, in turn") \
-    x(real,    inference_speed,       rate, timed, "launches a second, 1000 / time_ms") \
-    x(real,    throughput_gbps,       rate, timed, "1e9 bytes a second, by kb_bytes") \
-    x(real,    gflops,                rate, timed, "1e9 operations a second, by kb_flops") \
-    x(real,    items_per_second,      rate, timed, "items a second, by kb_items") \
-    x(real,    queries_per_second,    rate, timed, "queries a second, by kb_queries") \
-    x(real,    gpu_efficiency,        rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
-    x(text,    roof,                  rate, timed, \
-      "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
-    x(text,    compute_roof,          rate, timed, "that the operations are held against, the nearest or not") \
-    x(real,    compute_roof_gflops,   rate, timed, "1e9 operations a second that it reaches") \
-    x(text,    bound,                 rate, timed, "memory, compute or latency; by counters also L2 or launch") \
-    x(real,    bytes,                 rate, measured(bytes), "bytes a launch, as declared") \
-    x(real,    flops,                 rate, measured(flops), "operations a launch, as declared") \
-    x(real,    flops_per_joule,       rate, code, "operations a joule, by kb_flops and energy_mj") \
-    x(real,    bytes_per_joule,       rate, code, "bytes a joule, by kb_bytes and energy_mj") \
-    x(params,  counters,              rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
-    x(params,  counter_units,         rate, code, "their units, where one was given") \
-    x(real,    memory_mb,             memory, code, "MiB of device memory at the case's peak") \
-    x(whole,   memory_bytes,          memory, measured(memory), "the same in bytes") \
-    x(real,    host_memory_mb,        memory, code, "MiB of host memory at the case's peak") \
-    x(whole,   leaked_bytes,          memory, measured(leaked), \
-      "bytes of device memory that the function left allocated") \
-    x(text,    baseline,              contest, code, \
-      "implementation that the others of the group are compared with") \
-    x(real,    speedup,               contest, code, "the baseline's time over this one's, from common rounds") \
-    x(real,    speedup_low,           contest, code, \
-      "lower end of its interval, 95 % for all of the group at once") \
-    x(real,    speedup_high,          contest, code, "its upper end") \
-    x(real,    noise_floor,           contest, code, \
-      "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
-    x(verdict, verdict,               contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
-    x(text,    rating,                contest, code, \
-      "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
-    x(truth,   shared_buffers,        contest, code, \
-      "whether its data lay where its rivals' did: same addresses, pages") \
-    x(text,    winner,                contest, code, \
-      "implementation that was fastest, of two or more that have times") \
-    x(truth,   winner_certain,        contest, code, "whether it is surely faster than each of the others") \
-    x(status,  status,                trust, code, "ok, failed, skipped") \
-    x(truth,   verified,              trust, code, "whether a check passed; null: nothing was checked") \
-    x(real,    max_error,             trust, code, "largest error that the checks saw") \
-    x(real,    tolerance,             trust, code, "what they allowed") \
-    x(flags,   flags,                 trust, code, "names of KB_FLAGS") \
-    x(text,    message,               trust, code, "what was remarked, for people") \
-    x(text,    kernel,                kernel, measured(kernel), \
-      "name of the block's first kernel, as the audit saw it") \
-    x(text,    grid,                  kernel, code, "its blocks, XxYxZ") \
-    x(text,    block,                 kernel, code, "its threads in a block, XxYxZ") \
-    x(whole,   registers,             kernel, measured(registers), "a thread") \
-    x(whole,   shared_bytes,          kernel, measured(shared_bytes), "bytes of shared memory a block") \
-    x(whole,   local_bytes,           kernel, measured(local_bytes), "bytes of local memory a thread") \
-    x(real,    occupancy_theoretical, kernel, measured(occupancy), \
+    x(whole, samples, time, stats(n), "how many were taken; none is dropped") \
+    x(samples, samples_ms, time, timed, "ms: each, in the order they were taken") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
+    x(text, timer, time, measured(timer), "events, cupti or wall: what clock it was timed by") \
+    x(real, time_ms_raw, time, timed, "ms: the median before the bias was taken off") \
+    x(real, bias_ms, time, timed, "ms that the timer reads too much, taken off each sample") \
+    x(real, floor_ms, time, timed, "ms that an empty kernel reads in this mode") \
+    x(real, wall_ms, time, code, "ms that the case took in all") \
+    x(whole, launches_per_sample, time, code, "runs of the block whose mean is one sample") \
+    x(whole, samples_retaken, time, code, "samples taken anew because something disturbed them") \
+    x(whole, processes, time, timed, "processes that gave a median") \
+    x(samples, process_ms, time, timed, "ms: the median of each process, in turn") \
+    x(real, inference_speed, rate, timed, "launches a second, 1000 / time_ms") \
+    x(real, throughput_gbps, rate, timed, "1e9 bytes a second, by kb_bytes") \
+    x(real, gflops, rate, timed, "1e9 operations a second, by kb_flops") \
+    x(real, items_per_second, rate, timed, "items a second, by kb_items") \
+    x(real, queries_per_second, rate, timed, "queries a second, by kb_queries") \
+    x(real, gpu_efficiency, rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
+    x(text, roof, rate, timed, "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text, compute_roof, rate, timed, "that the operations are held against, the nearest or not") \
+    x(real, compute_roof_gflops, rate, timed, "1e9 operations a second that it reaches") \
+    x(text, bound, rate, timed, "memory, compute or latency; by counters also L2 or launch") \
+    x(real, bytes, rate, measured(bytes), "bytes a launch, as declared") \
+    x(real, flops, rate, measured(flops), "operations a launch, as declared") \
+    x(real, flops_per_joule, rate, code, "operations a joule, by kb_flops and energy_mj") \
+    x(real, bytes_per_joule, rate, code, "bytes a joule, by kb_bytes and energy_mj") \
+    x(params, counters, rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
+    x(params, counter_units, rate, code, "their units, where one was given") \
+    x(real, memory_mb, memory, code, "MiB of device memory at the case's peak") \
+    x(whole, memory_bytes, memory, measured(memory), "the same in bytes") \
+    x(real, host_memory_mb, memory, code, "MiB of host memory at the case's peak") \
+    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function left allocated") \
+    x(text, baseline, contest, code, "implementation that the others of the group are compared with") \
+    x(real, speedup, contest, code, "the baseline's time over this one's, from common rounds") \
+    x(real, speedup_low, contest, code, "lower end of its interval, 95 % for all of the group at once") \
+    x(real, speedup_high, contest, code, "its upper end") \
+    x(real, noise_floor, contest, code, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
+    x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
+    x(text, rating, contest, code, "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
+    x(truth, shared_buffers, contest, code, "whether its data lay where its rivals' did: same addresses, pages") \
+    x(text, winner, contest, code, "implementation that was fastest, of two or more that have times") \
+    x(truth, winner_certain, contest, code, "whether it is surely faster than each of the others") \
+    x(status, status, trust, code, "ok, failed, skipped") \
+    x(truth, verified, trust, code, "whether a check passed; null: nothing was checked") \
+    x(real, max_error, trust, code, "largest error that the checks saw") \
+    x(real, tolerance, trust, code, "what they allowed") \
+    x(flags, flags, trust, code, "names of KB_FLAGS") \
+    x(text, message, trust, code, "what was remarked, for people") \
+    x(text, kernel, kernel, measured(kernel), "name of the block's first kernel, as the audit saw it") \
+    x(text, grid, kernel, code, "its blocks, XxYxZ") \
+    x(text, block, kernel, code, "its threads in a block, XxYxZ") \
+    x(whole, registers, kernel, measured(registers), "a thread") \
+    x(whole, shared_bytes, kernel, measured(shared_bytes), "bytes of shared memory a block") \
+    x(whole, local_bytes, kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
-    x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
-    x(whole,   device,                machine, code, "number of the GPU") \
-    x(text,    gpu,                   machine, machine(gpu), "its name") \
-    x(text,    compute_capability,    machine, code, "9.0") \
-    x(text,    driver,                machine, machine(driver), "its version") \
-    x(text,    cuda,                  machine, machine(cuda), "version of the runtime") \
-    x(text,    no_gpu,                machine, code, "why there is none, for people; null with one") \
-    x(text,    tool,                  machine, machine(tool), \
-      "compute-sanitizer or the like, under which nothing is timed") \
-    x(real,    copy_roof_gbps,        machine, code, "1e9 bytes a second of the best copy, read and written") \
-    x(real,    read_roof_gbps,        machine, code, "1e9 bytes a second of the best read") \
-    x(real,    write_roof_gbps,       machine, code, "1e9 bytes a second of the best write") \
-    x(real,    sm_clock_mhz,          machine, measured(sm_clock), "MHz at the end of the samples") \
-    x(real,    memory_clock_mhz,      machine, measured(memory_clock), "MHz") \
-    x(truth,   clocks_locked,         machine, machine(clocks_locked), "whether somebody fixed the clocks") \
-    x(real,    power_w,               machine, measured(power), "W at the end of the samples") \
-    x(real,    energy_mj,             machine, code, "mJ a launch, launches back to back: --energy") \
-    x(real,    idle_power_w,          machine, code, \
-      "W before that, with nothing at work; energy_mj has it, too") \
-    x(real,    temperature_c,         machine, measured(temperature), "degrees Celsius") \
-    x(text,    throttle,              machine, measured(throttle), "why the clock was lowered") \
-    x(whole,   l2_bytes,              machine, code, "of the cache that all multiprocessors share") \
-    x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
-    x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
-    x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
-    x(text,    cpus,                  machine, machine(cpus), \
-      "processors that the measuring process may run on, 0,2-3") \
-    x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
+    x(real, occupancy_achieved, kernel, code, "percent, as counters saw it") \
+    x(text, backend, machine, machine(backend), "cuda, cpu") \
+    x(whole, device, machine, code, "number of the GPU") \
+    x(text, gpu, machine, machine(gpu), "its name") \
+    x(text, compute_capability, machine, code, "9.0") \
+    x(text, driver, machine, machine(driver), "its version") \
+    x(text, cuda, machine, machine(cuda), "version of the runtime") \
+    x(text, no_gpu, machine, code, "why there is none, for people; null with one") \
+    x(text, tool, machine, machine(tool), "compute-sanitizer or the like, under which nothing is timed") \
+    x(real, copy_roof_gbps, machine, code, "1e9 bytes a second of the best copy, read and written") \
+    x(real, read_roof_gbps, machine, code, "1e9 bytes a second of the best read") \
+    x(real, write_roof_gbps, machine, code, "1e9 bytes a second of the best write") \
+    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz at the end of the samples") \
+    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz") \
+    x(truth, clocks_locked, machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+    x(real, power_w, machine, measured(power), "W at the end of the samples") \
+    x(real, energy_mj, machine, code, "mJ a launch, launches back to back: --energy") \
+    x(real, idle_power_w, machine, code, "W before that, with nothing at work; energy_mj has it, too") \
+    x(real, temperature_c, machine, measured(temperature), "degrees Celsius") \
+    x(text, throttle, machine, measured(throttle), "why the clock was lowered") \
+    x(whole, l2_bytes, machine, code, "of the cache that all multiprocessors share") \
+    x(truth, ecc, machine, machine(ecc), "whether error correction is on") \
+    x(truth, mig, machine, machine(mig), "whether the GPU is partitioned") \
+    x(text, host, machine, run(host), "its name") \
+    x(text, cpu, machine, run(facts.cpu), "its processor") \
+    x(text, cpus, machine, machine(cpus), "processors that the measuring process may run on, 0,2-3") \
+    x(real, cpu_clock_mhz, machine, measured(cpu_clock), \
       "MHz of the one that it was on at the end of the samples") \
-    x(text,    cpu_governor,          machine, machine(governor), \
+    x(text, cpu_governor, machine, machine(governor), \
       "what chooses that clock; null: virtual machines do not say") \
-    x(truth,   cpu_boost,             machine, machine(boost), "whether it may rise above the nominal clock") \
-    x(whole,   preemptions,           machine, measured(preemptions), \
+    x(truth, cpu_boost, machine, machine(boost), "whether it may rise above the nominal clock") \
+    x(whole, preemptions, machine, measured(preemptions), \
       "times that the process had to make room for another, in the samples") \
-    x(real,    cpu_waited,            machine, measured(cpu_waited), \
+    x(real, cpu_waited, machine, measured(cpu_waited), \
       "percent of the samples' span that it was ready and had no processor") \
-    x(real,    cpu_stolen,            machine, measured(cpu_stolen), \
+    x(real, cpu_stolen, machine, measured(cpu_stolen), \
       "percent of the processors' busy time that a hypervisor gave away") \
-    x(text,    kernel_version,        machine, run(kernel_version), "of the operating system") \
-    x(params,  environment,           machine, code, \
-      "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
-    x(text,    kbench_version,        run, code, "of the program that measured") \
-    x(whole,   schema,                run, code, "of this table; 3") \
-    x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
-    x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, code, "the command line") \
-    x(whole,   seed,                  run, run(seed), "of data and order") \
-    x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
-    x(text,    build,                 run, code, "compiler and options") \
-    x(text,    run_id,                run, run(run_id), "the same for all records of a run, and for no others") \
-    x(text,    shard,                 run, run(shard), "K/N, the part of the plan that this run was") \
-    x(whole,   place,                 run, code, "of the case in the plan, from 1, all shards together")
+    x(text, kernel_version, machine, run(kernel_version), "of the operating system") \
+    x(params, environment, machine, code, "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
+    x(text, kbench_version, run, code, "of the program that measured") \
+    x(whole, schema, run, code, "of this table; 3") \
+    x(text, date, run, run(date), "UTC, 2026-01-31T23:59:59Z") \
+    x(text, binary, run, run(binary), "hash of the executable's bytes") \
+    x(text, command, run, code, "the command line") \
+    x(whole, seed, run, run(seed), "of data and order") \
+    x(text, git_commit, run, run(git_commit), "of the folder in which the program ran") \
+    x(text, build, run, code, "compiler and options") \
+    x(text, run_id, run, run(run_id), "the same for all records of a run, and for no others") \
+    x(text, shard, run, run(shard), "K/N, the part of the plan that this run was") \
+    x(whole, place, run, code, "of the case in the plan, from 1, all shards together")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -997,20 +980,20 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Names may come from macros, which are expanded, and may be string literals.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...)                                                                                         \
-    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
+#define KBENCH_IMPL(...) \
+    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument, help) KBI_OUTPUT(name, argument, help)
-#define KBI_OUTPUT(name, argument_, help_)                                                                       \
-    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                               \
-    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                    \
-        static kb_output output;                                                                                 \
-        output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.fill = kbi_fill_##name;                                                                           \
-        kb_add_output(&output);                                                                                  \
-    }                                                                                                            \
+#define KBI_OUTPUT(name, argument_, help_) \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
+    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
+        static kb_output output; \
+        output.option = #name, output.argument = argument_, output.help = help_; \
+        output.fill = kbi_fill_##name; \
+        kb_add_output(&output); \
+    } \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -1025,11 +1008,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...)                                                                                       \
+#define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
-#define KB_AXIS_REAL(name, ...)                                                                                  \
+#define KB_AXIS_REAL(name, ...) \
     { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
-#define KB_AXIS_STR(name, ...)                                                                                   \
+#define KB_AXIS_STR(name, ...) \
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
@@ -1049,12 +1032,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
 // KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
 // a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
-#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance)                                                      \
-    do {                                                                                                         \
-        const int64_t kbi_n = (n);                                                                               \
-        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n);                                               \
-        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression);                      \
-        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance);                                       \
+#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
+    do { \
+        const int64_t kbi_n = (n); \
+        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n); \
+        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression); \
+        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
@@ -1062,10 +1045,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
 // object that is not const, except bit-fields.
 #ifdef __cplusplus
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
 #else
-#define kb_keep(...)                                                                                             \
+#define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
 #endif
 // Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
@@ -1074,32 +1057,32 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
-#define KB_TYPE_OF(p)                                                                                            \
-    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3,              \
-        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16,                    \
-        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32,                                                     \
-        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
+#define KB_TYPE_OF(p) \
+    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
+        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
+        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32, \
+        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32, \
         long long: KB_I64, unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
 #define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
-#define kb_check(kb, got, want, n, tolerance)                                                                    \
+#define kb_check(kb, got, want, n, tolerance) \
     kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_norm(kb, got, want, n, tolerance)                                                               \
+#define kb_check_norm(kb, got, want, n, tolerance) \
     kb_check_norm_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
-#define kb_check_ulp(kb, got, want, n, ulps)                                                                     \
+#define kb_check_ulp(kb, got, want, n, ulps) \
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
 // Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
 // block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
 #ifdef __cplusplus
-#define KBI_TIME(kb, host)                                                                                       \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
+#define KBI_TIME(kb, host) \
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
          --kbi_this.left)
 #elif !defined(__STDC_VERSION__)
 #define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
 #else
-#define KBI_TIME(kb, host)                                                                                       \
+#define KBI_TIME(kb, host) \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
@@ -1127,58 +1110,58 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
 // name or an element. These are constants for the compiler, as no comparison of characters is.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
-#define KBI_IN_NAME(c)                                                                                           \
-    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+#define KBI_IN_NAME(c) \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
         __builtin_memcmp(c, "^", 1) != 0)
 #define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
 #define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
-#define KBI_NAME(t)                                                                                              \
-    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+#define KBI_NAME(t) \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) && \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
 #define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
-#define KBI_KEEP(x)                                                                                              \
-    do {                                                                                                         \
-        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
-        enum {                                                                                                   \
-            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
-                !__builtin_types_compatible_p(                                                                   \
-                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
-                __builtin_types_compatible_p(                                                                    \
-                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
-        };                                                                                                       \
-        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
-        enum {                                                                                                   \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
-            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
-            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
-            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
-        };                                                                                                       \
-        double kbi_no_float;                                                                                     \
-        int kbi_no_word;                                                                                         \
-        if (kbi_keep_word)                                                                                       \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
-        else if (kbi_float)                                                                                      \
-            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
-        else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
+#define KBI_KEEP(x) \
+    do { \
+        enum { kbi_keep_named = KBI_NAME(#x) }; \
+        enum { \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) && \
+                !__builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
+                __builtin_types_compatible_p( \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
+        }; \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x)); \
+        enum { \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */ \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))), \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*), \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8 \
+        }; \
+        double kbi_no_float; \
+        int kbi_no_word; \
+        if (kbi_keep_word) \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x); \
+        else if (kbi_float) \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x); \
+        else \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
     } while (0)
-#define KBI_KEEP_IN(where, object, x)                                                                            \
+#define KBI_KEEP_IN(where, object, x) \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
 #endif
-#define KBI_KEEP_AT(address, line, x)                                                                            \
+#define KBI_KEEP_AT(address, line, x) \
     __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 
 // More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
 #ifdef __cplusplus
 #define KBI_FITS(type, T, ...) type
 #else
-#define KBI_FITS(type, T, ...)                                                                                   \
-    ((kb_axis_type)(type + 0 * sizeof(struct {                                                                   \
-                        int an_axis_has_at_most_32_values                                                        \
-                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
+#define KBI_FITS(type, T, ...) \
+    ((kb_axis_type)(type + 0 * sizeof(struct { \
+                        int an_axis_has_at_most_32_values \
+                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1; \
                     })))
 #endif
 // In C 0, not NULL: KBENCH(op, "name") compiles then, and kbi_register's message says what it should have been.
@@ -1196,15 +1179,15 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
 #define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
-#define KBI_BENCH_(n, op, impl, ...)                                                                             \
-    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
-    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
+#define KBI_BENCH_(n, op, impl, ...) \
+    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
+    static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ }; \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
-                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                         \
-    KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
-        kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
-    }                                                                                                            \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL }; \
+    KBI_CONSTRUCTOR static void kbi_register_##n(void) { \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1)); \
+        kbi_register(&kbi_entry_##n, op, impl, kbi_build()); \
+    } \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
 
@@ -1252,15 +1235,15 @@ template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { valu
 template <int where> struct kbi_keeper_in {
     template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
 };
-#define KBI_X(where, how)                                                                                        \
-    template <> struct kbi_keeper_in<where> {                                                                         \
-        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
-            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
-        }                                                                                                        \
-        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
-            T value = x;                                                                                         \
-            keep<line>(value);                                                                                   \
-        }                                                                                                        \
+#define KBI_X(where, how) \
+    template <> struct kbi_keeper_in<where> { \
+        template <int line, class T> static KBI_FORCED void keep(T& x) { \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory"); \
+        } \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) { \
+            T value = x; \
+            keep<line>(value); \
+        } \
     };
 KBI_X(KBI_IN_WORD, "+r")
 KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
@@ -1389,7 +1372,6 @@ extern int fileno(FILE* f);
 extern int kill(int process, int signal);
 extern int lstat(const char* path, struct stat* out);
 extern char* realpath(const char* path, char* out);
-extern int fchdir(int folder);
 extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
 extern int ftruncate(int file, off_t size);
@@ -1397,6 +1379,7 @@ extern FILE* fdopen(int file, const char* mode);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern ssize_t readlink(const char* path, char* out, size_t n);
+extern char* strsignal(int number);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
@@ -1582,7 +1565,8 @@ static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
         fprintf(stderr,
-                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n", bytes);
+                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n",
+                bytes);
         _exit(1);
     }
     return q;
@@ -1619,13 +1603,11 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
-    void* p = kbi_arena_alloc(a, bytes + 1);
-    if (bytes) memcpy(p, from, bytes);
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    char* p = (char*)kbi_arena_alloc(a, n + 1);
+    if (n) memcpy(p, s, n);
     return p;
 }
-
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -1698,21 +1680,17 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
+// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const char* s, unsigned* code) {
+    static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned first = (unsigned char)*s;
+    int n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+    *code = n > 1 ? first & (0x7fu >> n) : first;
+    for (int i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
+        *code = *code << 6 | ((unsigned char)s[i] & 63u);
+    }
+    return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
 // Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
@@ -1728,8 +1706,8 @@ static bool kbi_invisible(unsigned code) {
 }
 
 static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
+    unsigned code;
+    return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
 // "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
@@ -1740,31 +1718,10 @@ static bool kbi_log_command(const char* s) {
     return s[n] == '[';
 }
 
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
-    bool starts = true;
-    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
-    return starts;
+static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
+    size_t i = t->n;
+    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
+    return !i || t->s[i - 1] == '\n';
 }
 
 // A word as a shell has to be given it.
@@ -1779,16 +1736,27 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
+// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
+// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
+// become U+FFFD. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
-    char spelled[16];
     while (*s) {
-        const char *plain = s, *piece;
+        const char* plain = s;
+        unsigned code;
         while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
-        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
-        kbi_put(t, piece, n);
+        int n = kbi_utf8(s, &code);
+        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        if (!n)
+            kbi_puts(t, "\xef\xbf\xbd");
+        else if (!command && !kbi_invisible(code))
+            kbi_put(t, s, (size_t)n);
+        else if (code >= '\t' && code <= '\r')
+            kbi_puts(t, " ");
+        else
+            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+        s += KBI_MAX(n, 1);
     }
 }
 
@@ -1942,23 +1910,23 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         return;
     }
     kbi_puts(t, "\"");
-    for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
+    for (const char *p = s, *plain; *p;) {
+        unsigned code;
         for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, (const char*)plain, (size_t)(p - plain));
+        kbi_put(t, plain, (size_t)(p - plain));
         if (!*p) break;
-        int n = kbi_utf8(p);
-        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
+        int n = kbi_utf8(p, &code);
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
             kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
                      code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
-            kbi_put(t, (const char*)p, (size_t)n);
+            kbi_put(t, p, (size_t)n);
         else
             kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
         p += n ? n : 1;
@@ -2132,7 +2100,10 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+    return error == ENXIO    ? "nobody reads this pipe"
+           : error == ESPIPE ? "it is not a regular file"
+           : error == EBUSY  ? "another process has locked it; wait until that process has ended"
+                             : strerror(error);
 }
 
 // The first line of a regular file, without its end; false when there is none.
@@ -2167,6 +2138,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     kbi_text head = KBI_BLANK;
     kbi_put(&head, "", 0);
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
+    int why = good ? 0 : errno;
     if (good) {
         size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
         bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
@@ -2176,10 +2148,9 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
             for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
         }
         good = ours;
-        errno = 0;
     }
     kbi_text_free(&head);
-    return good;
+    return errno = why, good;
 }
 
 // --- names ---
@@ -2250,7 +2221,8 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) { // into a regular file, or a pipe to a process of our own
+static bool kbi_write_all(int file, const char* s,
+                          size_t n) { // into a regular file, or a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
@@ -2281,8 +2253,11 @@ static int kbi_open_in_place(const char* path) {
 // st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
-    char* name = kbi_name_beside(path, ".tmp");
-    unlink(name); // of a process of this number that was killed
+    struct timespec t = { 0, 0 };
+    char ending[40];
+    clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
+    char* name = kbi_name_beside(path, ending);
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
@@ -2393,7 +2368,6 @@ typedef struct kbi_lines {
     int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
     off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
-    bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
     bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
@@ -2408,8 +2382,8 @@ static void kbi_lines_free(kbi_lines* l) {
 }
 
 // Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
-// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
+// works over a network. -1: errno says why not.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited = 0;; waited += 10) {
         struct flock lock;
@@ -2425,17 +2399,10 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
-        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
-        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
-        if (over && held && !l->busy) {
-            fcntl(file, F_GETLK, &lock);
-            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-        }
+        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
         close(file);
-        l->busy |= over && held;
-        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
@@ -2457,7 +2424,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
         kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    else if (!good && errno != EBUSY)
+    else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (plain && file >= 0)
         close(file);
@@ -2474,12 +2441,12 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_set there = KBI_BLANK;
     bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
     for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n; at++) {
-            uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++)
-                h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
-            bool absent = kbi_set_add(&there, h);
+        for (size_t at = 0; at < of[k]->n;) {
+            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
+            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
+            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
             if (k == 1 && absent) kept = false;
+            at += n + 1;
         }
     kbi_set_free(&there);
     kbi_text_free(&all);
@@ -2512,8 +2479,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
-    if (file < 0 && (errno == EBUSY || l->moved)) return false;
-    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    if (file < 0 && l->moved) return false;
+    if (file < 0)
+        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
+               kbi_lines_flush(l, milliseconds);
     off_t end = lseek(file, 0, SEEK_END);
     if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
         close(file);
@@ -2542,8 +2511,6 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (!good && errno == EBUSY && !l->moved)
-        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
     if (good && l->mine.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
@@ -2736,13 +2703,6 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
         if (over) break;
     }
     return out;
-}
-
-// Of a list, those that this process may not run on. false: there are none.
-static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_cpus* beyond) {
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(list->of); i++) any |= (beyond->of[i] = list->of[i] & ~allowed->of[i]) != 0;
-    return any;
 }
 
 // The one that this thread runs on now; 0 where the system does not say.
@@ -3965,9 +3925,9 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations a
-// second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers costs
-// power, and so clock: `of` is what random ones reach, `most` what zeros do, which true times of any data stay below.
+// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations
+// a second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers
+// costs power, and so clock: `of` is what random ones reach, `most` what zeros do, above all true times of any data.
 typedef struct kbi_roofs {
     double of[KBI_ROOFS], most[KBI_ROOFS];
     double took[KBI_ROOFS]; // seconds
@@ -4068,8 +4028,8 @@ typedef struct kbi_machine {
     int32_t boost;                // whether that may rise above its nominal rate; -1: not known
 } kbi_machine;
 
-// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of 256
-// and of 1024 threads each.
+// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
+// 256 and of 1024 threads each.
 typedef struct kbi_truth {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
 } kbi_truth;
@@ -4810,45 +4770,45 @@ enum {
     KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
     KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
     KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
     x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
-        KBI_ANY, KBI_SELECTS) \
+      KBI_ANY, KBI_SELECTS) \
     KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
-        KBI_SELECTS | KBI_IN_SHOWN) \
+      KBI_SELECTS | KBI_IN_SHOWN) \
     x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
-        kbi_take_shard, KBI_ANY, 0) \
+      kbi_take_shard, KBI_ANY, 0) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
-        const char*, kbi_take_device, KBI_ANY, 0) \
+      KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+      const char*, kbi_take_device, KBI_ANY, 0) \
     KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
     KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
-        100, KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, 100, \
+      KBI_EFFORT) \
     KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
     KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
     KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
+      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT) \
+      KBI_EFFORT) \
     KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
     KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
-        KBI_LAUNCHES_LIMIT, 0) \
+      KBI_LAUNCHES_LIMIT, 0) \
     x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+      kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
     KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
     KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
     KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
     KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
     KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
     KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
-        "events,cupti,both,wall", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", "events,cupti,both,wall", \
+      KBI_GPU) \
     KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
     KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
     KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
@@ -4859,14 +4819,14 @@ enum {
     x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
     KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
-        KBI_WRITES | KBI_IN_LOAD) \
+      KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
-        KBI_ALWAYS) \
+      KBI_ALWAYS) \
     KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
     KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
     KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
@@ -4874,9 +4834,9 @@ enum {
     KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
     KBI_BARE(x, version, "version", "out", "the version", 0) \
     KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
-        KBI_INSTEAD | KBI_IN_LOAD) \
+      KBI_INSTEAD | KBI_IN_LOAD) \
     x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
-        KBI_IN_LOAD)
+      KBI_IN_LOAD)
 // clang-format on
 
 enum kbi_option_id {
@@ -5036,16 +4996,18 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
-    kbi_cpus list, allowed, beyond;
-    char not_ours[80], ours[200];
+    kbi_cpus list, allowed;
+    char ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
-    kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
-              kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
-    return false;
+    for (int i = 0; i < KBI_COUNT(list.of); i++)
+        if (list.of[i] & ~allowed.of[i])
+            return kbi_error("--cpu %s: this process may run on %s only", value,
+                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                   false;
+    return kbi_take_text(option, values, value);
 }
 
 // Pins this process to the processors of --cpu; false after an error message.
@@ -5201,22 +5163,28 @@ static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure;
-    } addons[] = {
-        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
-          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+    } addons[4] = {
+        { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
+          "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
           "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "resume,save-baseline", "kbench_report.h", KBI_INCLUDE },
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
+        kbi_error("%s is an option of examples/addons/%s: %s", word, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
+    char names[4][400];
+    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
+        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
+        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
+    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
@@ -5869,14 +5837,6 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
-// Two cases are one if they have one name, or differ in nothing but the order of their axes.
-static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
-    return kbi_is(a->name, b->name) ||
-           (kbi_is(a->entry->implementation, b->entry->implementation) &&
-            kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction) &&
-            kbi_same_params(a->params, a->n_params, b->params, b->n_params));
-}
-
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
@@ -5885,15 +5845,12 @@ static bool kbi_plan_unique(kbi_plan* plan) {
     int n = 0;
     for (int i = 0; i < plan->n && !twice[0]; i++) {
         kbi_case* c = &plan->cases[i];
-        uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
         const kbi_case* before = NULL;
-        for (int k = 0; k < KBI_COUNT(keys) && !before; k++) {
-            kbi_mapped* slot = kbi_map_find(&seen, keys[k]);
-            if (!slot->key)
-                kbi_map_take(&seen, slot, keys[k], n);
-            else if (kbi_same_case(&plan->cases[slot->at], c))
-                before = &plan->cases[slot->at];
-        }
+        kbi_mapped* slot = kbi_map_find(&seen, kbi_hash(0, c->name));
+        if (!slot->key)
+            kbi_map_take(&seen, slot, kbi_hash(0, c->name), n);
+        else if (kbi_is(plan->cases[slot->at].name, c->name))
+            before = &plan->cases[slot->at];
         if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
         if (!before) plan->cases[n++] = *c;
     }
@@ -6192,8 +6149,8 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin answers how often the block is to run before end; end adds samples with kbi_add_sample,
-// perhaps several at once, and perhaps only at the end of several launches.
+// How a block is timed. begin answers how often the block is to run before end; end adds samples with
+// kbi_add_sample, perhaps several at once, and perhaps only at the end of several launches.
 typedef struct kbi_timer {
     const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
@@ -6260,10 +6217,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     struct kbi_block* next;
 } kbi_block;
 
-// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a small
-// kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is saved, and
-// restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed distances. What each
-// of these holds is its own (it may point into itself, and each run changes it), so all are saved.
+// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a
+// small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
+// saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
+// distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
 typedef struct kbi_stage {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6431,7 +6388,7 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
 static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
@@ -6453,8 +6410,8 @@ static void kbi_sense(kbi_run* run) {
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
-// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
-// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the
+// block ends, but not if break left it. host: only a block of host work may not call it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -6531,8 +6488,8 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
-// its events read grows by up to 0.6 us with them.
+// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
+// what its events read grows by up to 0.6 us with them.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 enum { KBI_EMPTY_KERNELS = 14 };
 
@@ -6615,7 +6572,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there from version 18 of CUPTI on.
+// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there since version 18 of CUPTI.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6644,12 +6601,6 @@ typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, Activit
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
-
-typedef struct kbi_activity_call { // CUpti_ActivityAPI
-    uint32_t kind, id;
-    uint64_t start, end;
-    uint32_t process, thread, correlation, result;
-} kbi_activity_call;
 
 enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
 enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
@@ -6727,7 +6678,7 @@ static struct kbi_lab {
     kbi_turn turn;                  // at the begin of a sample of host work
     int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
     bool coarse;                // the thread's clock is too coarse to tell
-    int folder;                 // in which calls begin; 0: not opened
+    char folder[4096];          // in which calls begin; "": not known
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
     kbi_insight insight;
@@ -6738,16 +6689,6 @@ static struct kbi_lab {
     kbi_calibration calibration;
 #endif
 } kbi_lab;
-
-// A text of what is being looked into, by a key of its own: where it lies.
-KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_lab.insight;
-    kbi_mapped* slot = kbi_map_find(&in->names, key);
-    if (slot->key) return (int32_t)slot->at;
-    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
-    kbi_put(&in->texts, text, strlen(text) + 1);
-    return (int32_t)slot->at;
-}
 
 // Of two of one name the first counts.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
@@ -6856,7 +6797,7 @@ static kbi_leftovers kbi_leftovers_now(void) {
     return now;
 }
 
-// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+// Puts back what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_before_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
@@ -6890,8 +6831,8 @@ static const char* kbi_left_behind(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. It sorts them.
+// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples
+// of it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: all are equal. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6929,38 +6870,28 @@ static void kbi_serialise(void) {
 #endif
 }
 
-static double kbi_measure_wall_bias(void) {
-    double ns[101], scratch[101];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t a = kbi_now();
-        ns[i] = (double)(kbi_now() - a);
-    }
-    double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
-    return KBI_MAX(bias, 1e-3); // above 0: it is known
-}
-
-// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
-// before and after (kbi_wall_lost).
-static double kbi_measure_pass_bias(void) {
+// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
+// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
+// the thread's time before and after (kbi_wall_lost).
+static double kbi_measure_wall_bias(bool single) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_lab.turn = kbi_turn_now();
             int64_t began = kbi_now();
             kbi_serialise();
             sum += kbi_now() - began;
-            kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_lab.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / KBI_PASSES;
+        mean[i] = (double)sum / (double)KBI_PASSES;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
 
-// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
-// compiler knew: then the compiler may have removed the block, or done its work in advance.
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
+// the compiler knew: then the compiler may have removed the block, or done its work in advance.
 static int32_t kbi_keeps(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6987,22 +6918,22 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias(false);
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
     if (kbi_lab.wall_step > 20000)
         kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock stood
-// still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a Ctrl-Z in it.
-// From 10 ms on a share of others is in every sample; and where they are in more than a third of the shorter ones, that
-// is what the machine, or the block's own threads, are like: then all samples count. All cases of a comparison together
-// decide that.
+// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock
+// stood still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a
+// Ctrl-Z in it. From 10 ms on a share of others is in every sample; and where they are in more than a third of the
+// shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
+// comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     if (run->call.unit != KBI_SAMPLE || kbi_lab.coarse || (run->backend->gpu && !run->work.host)) return false;
     const kbi_turn now = kbi_turn_now();
@@ -7172,8 +7103,7 @@ static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)2
 // Plain host memory needs no GPU.
 static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
-// --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
-// have theirs in different places
+// --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
 
 // Random bits, the same for a number and a seed; 0 for number 0, where nothing is moved.
 static uint64_t kbi_placement(const kbi_recipe* r) {
@@ -7183,22 +7113,17 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// By how many bytes memory is moved. On a GPU, a stage, by a multiple of 512 within a page of 2 MiB; blocks of their
-// own are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the host within
-// 16 pages of 4 KiB, so that offset and colour change: by a multiple of 256, which is what kb_alloc promises.
+// By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
+// other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
+// host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
 static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     if (b->gpu) return stage ? placement % (KBI_STAGE_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
-    int64_t now = kbi_free_bytes(b);
-    if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
-}
+// --- outputs: restored for the last run, so that only that run can have written them
 
-// --- what the block's outputs held before: put back for the last run, so that only that can have written them
-
-// Whether a block holds what was kept of it, as far as 16 looks can tell.
+// Whether a block equals its saved copy, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
@@ -7231,8 +7156,8 @@ static void kbi_hold_block(kbi_run* run, kbi_block* block) {
     b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
 }
 
-// The first call tells which blocks are read after the loop; kb_open has no such call, and keeps all if they are small.
-// What still is as the call before left it is an output.
+// Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
+// all blocks if they are small. A block that is still as the call before left it is an output.
 static void kbi_hold(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -7248,7 +7173,7 @@ static void kbi_hold(kbi_run* run) {
     }
 }
 
-// Whether there is anything to prove; then the outputs are as they were.
+// Restores the outputs; false: none was saved.
 static bool kbi_put_back(kbi_run* run) {
     bool any = false;
     for (kbi_block* block = run->memory.blocks; block; block = block->next) {
@@ -7268,7 +7193,7 @@ static bool kbi_last_run(const kbi_run* run, bool stale) {
     return false;
 }
 
-// --- the stage: the same buffers for all implementations of a group
+// --- the stage: shared buffers, the same for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -7403,7 +7328,8 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
         m->device_peak = KBI_MAX(m->device_peak, m->device);
         m->host_peak = KBI_MAX(m->host_peak, m->host);
-        kbi_memory_look(b, m);
+        int64_t room = kbi_free_bytes(b);
+        if (room != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, room);
     }
     block->ordinal = m->taken++;
     block->next = m->blocks;
@@ -7482,8 +7408,8 @@ static void kbi_mark_read(kbi_run* run, const void* p) {
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
-// give has the size that the function says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
+// not give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -7571,8 +7497,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
 
-// The first thread of each block writes the last argument to a line of its own behind the first one, if that is not
-// zero: what a kernel wrote is flushed at its end, which events see and CUPTI does not.
+// Unless the first argument is zero, the first thread of each block writes to a cache line of its own: at the end of
+// a kernel its writes are flushed, which takes time that events see and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -7629,41 +7555,36 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
                               NULL);
 }
 
-// An empty kernel of that shape; false where this GPU has no such launch.
+// False: this GPU cannot launch an empty kernel of this shape.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
-    // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
-    if (shape->writes)
-        arguments[0] =
-            kbi_lab.gpu.touch + (kbi_lab.gpu.empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
-    if (shape->cluster <= 1)
-        return kbi_lab.gpu.launch(f, blocks, 1, 1, threads, 1, 1, shared, kbi_lab.gpu.stream, all, NULL) == 0;
+    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+        arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
+    if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
-    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, kbi_lab.gpu.stream, &cluster, 1 };
-    return kbi_lab.gpu.launch_as && kbi_lab.gpu.launch_as(&config, f, all, NULL) == 0;
+    kbi_cu_config config = { { blocks, 1, 1 }, { threads, 1, 1 }, shared, g->stream, &cluster, 1 };
+    return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
+}
+
+// A grid that fills the device; such kernels go over memory in a loop.
+static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+    return kbi_launch(f, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_read(const void* p, size_t bytes) {
     uint64_t n = bytes / 16;
-    void* sink = kbi_lab.gpu.device_clock;
-    void* arguments[] = { &p, &n, &sink };
-    kbi_launch(KBI_F_READ, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    kbi_launch_wide(KBI_F_READ, arguments);
 }
 
 static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
     uint64_t n = bytes / 16;
     void* arguments[] = { &to, &from, &n };
-    kbi_launch(KBI_F_COPY, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
-}
-
-static void kbi_gpu_write(void* to, size_t bytes) {
-    uint64_t n = bytes / 16;
-    uint32_t value = 0x3f000000;
-    void* arguments[] = { &to, &n, &value };
-    kbi_launch(KBI_F_WRITE, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_COPY, arguments);
 }
 
 // Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
@@ -7672,36 +7593,31 @@ static void kbi_look_persisting(void) {
     kbi_lab.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
 }
 
-// Reading lines that nobody writes leaves nothing to be written back at the timed kernel's expense.
+// The buffer is only read: dirty lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes); }
 
 // --- the gate: what is queued behind it starts when the host opens it ---
 
 static void kbi_gate_alarm(int number) {
-    (void)number;
-    signal(SIGALRM, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
     if (kbi_lab.gpu.flag) *kbi_lab.gpu.flag = 1;
     kbi_lab.gpu.alarmed = 1;
 }
 
 static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t;
-    memset(&t, 0, sizeof t);
-    t.it_value.tv_sec = seconds;
+    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
 static void kbi_gate_close(void) {
-    *kbi_lab.gpu.flag = 0;
-    kbi_lab.gpu.closed = true;
-    if (kbi_lab.gpu.wait_value) {
-        unsigned long long address = (unsigned long long)(uintptr_t)kbi_lab.gpu.device_flag;
-        if (kbi_lab.gpu.wait_value(kbi_lab.gpu.stream, address, 1, 0) != 0) kbi_lab.gpu.wait_value = NULL;
-    }
-    if (!kbi_lab.gpu.wait_value) {
-        uint64_t deadline =
-            (uint64_t)KBI_GATE_SECONDS * 2000000000u; // the host's watchdog comes first, and is noticed
-        void* arguments[] = { &kbi_lab.gpu.device_flag, &deadline };
+    kbi_gpu* g = &kbi_lab.gpu;
+    *g->flag = 0;
+    g->closed = true;
+    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
+        g->wait_value = NULL;
+    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
+        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
+        void* arguments[] = { &g->device_flag, &deadline };
         kbi_launch(KBI_F_GATE, 1, 1, arguments);
     }
     kbi_gate_watch(KBI_GATE_SECONDS);
@@ -7718,8 +7634,7 @@ static void kbi_gate_open(void) {
 
 // --- what the engine asks for ---
 
-// An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
-// the eviction.
+// An earlier case may have chosen another device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
     signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
@@ -7758,7 +7673,7 @@ static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
     uint64_t count = (uint64_t)n;
     uint32_t type = (uint32_t)dtype, what = (uint32_t)kind;
     void* arguments[] = { &p, &count, &type, &what, &seed, &tensor };
-    kbi_launch(KBI_F_FILL, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    kbi_launch_wide(KBI_F_FILL, arguments);
 }
 
 static const char* kbi_gpu_wait(void) {
@@ -7767,20 +7682,20 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
 static const char* kbi_gpu_broken(void) {
-    struct cudaPointerAttributes about;
+    struct cudaPointerAttributes flag;
+    const kbi_gpu* g = &kbi_lab.gpu;
     unsigned long long now = 0;
-    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
-    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
-        return "the function reset the device (cudaDeviceReset)";
-    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
+    if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
     if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
-                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    bool same =
+        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
@@ -7811,8 +7726,8 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
 }
 
-// What a profiler saw between two empty kernels belongs to the case that their grids name: the order of launches is the
-// one thing that all profilers keep. Each is alone on the GPU.
+// Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
+// profilers keep the order of launches.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -7822,15 +7737,24 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
+// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph = NULL;
+    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
+        return false;
+    *inside = cudaGetLastError();
+    *end = cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return true;
+}
+
 static void kbi_gpu_abandon(void) {
+    cudaError_t inside, end;
     kbi_gate_open();
     kbi_lab.gpu.at = 0;
-    enum cudaStreamCaptureStatus status;
-    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-        cudaGraph_t graph = NULL;
-        cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
-        if (graph) cudaGraphDestroy(graph);
-    }
+    kbi_capture_dropped(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
@@ -7870,7 +7794,7 @@ static void kbi_nvml_open(kbi_machine* m) {
         m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Reasons are the bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
+// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
 static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     static const struct {
         unsigned long long bit;
@@ -7880,11 +7804,10 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
-    for (int i = 0; i < KBI_COUNT(reasons); i++) {
-        size_t n = strlen(m->throttle);
-        if (!(mask & reasons[i].bit) || strstr(m->throttle, reasons[i].name)) continue;
-        snprintf(m->throttle + n, sizeof m->throttle - n, "%s%s", n ? ", " : "", reasons[i].name);
-    }
+    for (int i = 0; i < KBI_COUNT(reasons); i++)
+        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
+            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
+                    reasons[i].name);
 }
 
 static void kbi_gpu_throttled(kbi_measured* m) {
@@ -7894,17 +7817,15 @@ static void kbi_gpu_throttled(kbi_measured* m) {
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
-    unsigned value = 0;
-    if (!kbi_lab.nvml.device) return;
-    if (kbi_lab.nvml.clock && kbi_lab.nvml.clock(kbi_lab.nvml.device, 2, &value) == 0) m->memory_clock = value;
-    if (kbi_lab.nvml.power && kbi_lab.nvml.power(kbi_lab.nvml.device, &value) == 0) m->power = value / 1000.0;
-    if (kbi_lab.nvml.temperature && kbi_lab.nvml.temperature(kbi_lab.nvml.device, 0, &value) == 0)
-        m->temperature = value;
-    kbi_gpu_throttled(m);
+    const kbi_nvml* n = &kbi_lab.nvml;
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
-    unsigned count = 64;
-    if (kbi_lab.nvml.processes && kbi_lab.nvml.processes(kbi_lab.nvml.device, &count, processes) == 0 && count > 1)
-        m->others = (int32_t)count - 1;
+    unsigned value = 0, count = 64;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 2, &value) == 0) m->memory_clock = value;
+    if (n->power && n->power(n->device, &value) == 0) m->power = value / 1000.0;
+    if (n->temperature && n->temperature(n->device, 0, &value) == 0) m->temperature = value;
+    if (n->processes && n->processes(n->device, &count, processes) == 0 && count > 1) m->others = (int32_t)count - 1;
+    kbi_gpu_throttled(m);
 }
 #endif
 
@@ -7920,14 +7841,13 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 static void kbi_cupti_keep(const kbi_activity* r) {
-    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
-    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
-    bool own = kernel && r->name &&
-               (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") || kbi_is(r->name, "kbi_gate") ||
-                kbi_is(r->name, "kbi_clock"));
+    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
-    if (own || !span.start || span.end < span.start) return; // 0: not known when it began and ended
+    for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
+    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
+    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
     kbi_lab.cupti.spans[kbi_lab.cupti.n++] = span;
 }
 
@@ -7935,40 +7855,37 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
-        if (kbi_lab.cupti.look) {
+        if (kbi_lab.cupti.look)
             kbi_lab.cupti.look(r);
-            continue;
-        }
-        if (kbi_lab.cupti.open) kbi_cupti_keep(r);
+        else if (kbi_lab.cupti.open)
+            kbi_cupti_keep(r);
     }
     KBENCH_FREE(buffer);
 }
 
-// What an error of CUPTI's means here, and what mends it.
+// What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
     static const struct {
-        int error;
+        int error, same;
         const char* why;
     } known[] = {
-        { 26, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35,
+        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
+        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
+        { 35, 0,
           "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
           "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 41, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, "under WSL the GPU's counters cannot be read; take Linux itself" },
+        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
+        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
+        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
+        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
     };
     const char* text = NULL;
     for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error) return snprintf(out, 400, "%s", known[i].why), out;
-    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text ? text : "an error", error), out;
+        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0 || !text) text = "an error";
+    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
 }
 
-// Finds the library and hands it its buffers; false: it is not there, or did not take them. Once in a process.
 static bool kbi_cupti_load(void) {
     static const char* const names[] = { "libcupti.so",
                                          "libcupti.so.13",
@@ -7998,8 +7915,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
-// What CUPTI does at the first launch behind a switch it does here, and not behind a closed gate. If all that took so
-// long that the clock may have fallen, the GPU works for as long.
+// After it is switched, CUPTI does work at the first launch: here, and not behind a closed gate. If the switch took
+// so long that the GPU's clock may have fallen, a kernel spins to raise it.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -8012,7 +7929,6 @@ static void kbi_cupti_settle(int64_t began) {
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
 
-// What a block's work on the device is recorded as.
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
 
 static bool kbi_cupti_open(void) {
@@ -8028,7 +7944,7 @@ static bool kbi_cupti_open(void) {
     return c->open;
 }
 
-// Why it did not open.
+// Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
     if (kbi_lab.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_lab.cupti.error, out);
     if (kbi_lab.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
@@ -8049,8 +7965,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// The spans of groups of `kernels` consecutive kernels, copies and memsets since the last call, in ns: first start to
-// last end.
+// Groups of `kernels` consecutive kernels, copies and memsets since the last call: from first start to last end, in
+// ns.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_lab.cupti.flush(1);
@@ -8064,7 +7980,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Forgets what was launched before: of what still runs, records may come later, or without times.
+// Work that still runs is waited for, since its records may come later.
 static void kbi_cupti_forget(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
@@ -8076,10 +7992,10 @@ static void kbi_cupti_forget(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-/*  A group: launches whose mean is a sample, finer than the steps of their events. Two habits of the driver's would
-    show in it (an H200, driver 580). With more than 8 kernels queued behind it a launch's events read up to 0.6 us
-    more: so each waits behind a gate of its own. And pairs of events differ from each other by 0.2 to 1 us, in a
-    pattern that the kernel's arguments decide: so all launches use the same pair.                                   */
+// A group: launches whose mean is a sample, finer than the steps of their events. With more than 8 kernels queued
+// behind it a launch's events read up to 0.6 us more, so each launch waits behind a gate of its own. Pairs of events
+// differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
+// (H200, driver 580)
 static void kbi_sample_open(bool gated, int size) {
     kbi_lab.gpu.at = 0;
     kbi_lab.gpu.size = size;
@@ -8091,14 +8007,13 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_lab.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction takes the page tables of the GPU's own command buffers along. Found again on the way into a kernel,
-    // out of it, or between two, they are 0.3 to 0.9 us that depend on how many kernels the block has: let empty
-    // kernels find them first.
+    // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
+    // by how many kernels the block has; so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
 }
 
-// Whether that was the last launch of the group.
+// True: that was the last launch of the group.
 static bool kbi_launch_end(void) {
     float ms = NAN;
     cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
@@ -8109,14 +8024,14 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
+// If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
+// alarm alone may be a machine that stood still.
 static void kbi_gate_learn(void) {
     kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
     if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
 }
 
-// A launch of the harness's own, timed by itself, stands between these two; ns.
+// Around a single launch of the harness; its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
@@ -8142,12 +8057,11 @@ static double kbi_sample_mean(int size) {
     return sum / size;
 }
 
-// A pageable copy waits for the stream, so that none of what follows it can be queued behind a gate.
+// A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
 }
 
-// Whether graphs of the block are timed instead of single launches.
 static bool kbi_wants_graph(const kbi_run* run) {
     return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
 }
@@ -8175,7 +8089,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts; one in which the machine stood still is taken again.
+// Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_lab.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -8183,14 +8097,12 @@ static bool kbi_sample_counts(kbi_run* run) {
     if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
-    // the block waits for work behind the gate: from here on there is none, and what was timed behind it is no rival to
-    // what is not
+    // The block waits for work behind the gate: from here on there is no gate, and samples with one are dropped.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-// Ends a sample; true when its group is complete and its times can be read.
 static bool kbi_sample_complete(kbi_run* run) {
     if (!kbi_launch_end()) return false;
     run->sampling.open = false;
@@ -8198,7 +8110,7 @@ static bool kbi_sample_complete(kbi_run* run) {
     return kbi_sample_counts(run);
 }
 
-// The empty kernels of a shape; a launch that this GPU refuses counts as the plainest.
+// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
 static int kbi_empty_of(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_lab.calibration;
     for (int i = 0; i < c->n_empties; i++)
@@ -8210,9 +8122,8 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-/*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
-    to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
-    along, in turn with the block.                                                                                   */
+// What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
+// alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
@@ -8229,7 +8140,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 
 static const int kbi_truth_threads[] = { 32, 256, 1024 };
 
-// What an empty kernel of that shape takes itself: between those that were measured.
+// The time of an empty kernel, interpolated between the shapes that were measured.
 static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     const kbi_truth* truth = &kbi_lab.calibration.truth;
     const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
@@ -8242,14 +8153,13 @@ static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
     return one + all * (every - one);
 }
 
-// Standard deviation of what the bias may be off, alike for all launches of a case, in ns: so far another kernel of its
-// shape is like an empty one (tests/gpu/shapes.py).
+// Standard deviation of the bias, the same for all launches of a case, in ns: how far a kernel differs from the empty
+// one of its shape (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-/*  How long an empty kernel can take where CUPTI did not say. No clock in it sees the way into a kernel and out of it,
-    so that little is known: no less than nothing, and no more than the plainest one takes in a row of them, which has
-    the way from one to the next on top. What events read more around another shape, or behind an eviction, than around
-    the plainest may be the kernel's or the events'; and they read as long as it takes at least.                     */
+// The longest time that an empty kernel can take, if CUPTI did not measure it: that of the plainest one in a row of
+// them, which includes the way from one to the next; and what events read more around this shape, or behind an
+// eviction, than around the plainest one. It is no longer than what events read.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_lab.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -8257,9 +8167,8 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// What an empty kernel takes itself: as measured, or the middle of what is possible; and the standard deviation of what
-// the bias may be off by then, where all that is possible is as likely: all told, and without what a kernel in a row of
-// them takes at most, which all shapes have in common.
+// The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
+// bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* of = &kbi_lab.calibration.empties[which];
     double row = kbi_lab.calibration.row;
@@ -8293,7 +8202,7 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_lab.gpu.ns[0];
 }
 
-// N so that a graph takes some 200 us and holds every copy of a rotation as often; 0 when the block makes no graph.
+// N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -8307,7 +8216,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     g->launches = (n + copies - 1) / copies * copies;
     if (kbi_lab.cupti.open) return g->launches; // each is a sample of its own
     run->m.launches = (int32_t)g->launches;
-    // one of over 2 ms is a slot by itself: rounds are what a contest is known by
+    // one of over 2 ms is a slot by itself: a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -8337,7 +8246,6 @@ static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
-// An alarm in either of the two is one of both.
 static double kbi_graph_slope(const kbi_graph* g) {
     double once = kbi_graph_ns(g->many[0], !g->ungated);
     bool alarmed = kbi_lab.gpu.alarmed != 0;
@@ -8383,9 +8291,8 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // --- a group that has ended, by events or by CUPTI's durations ---
 
-// The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
-// events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
-// and copies a launch has. If a block cannot be captured, the first group that divides evenly tells.
+// The mean of a group, as events give it. NaN: not all launches were recorded, and the group has to be taken again.
+// Stream capture tells how many kernels and copies a launch has; without it the first group that divides evenly does.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -8476,7 +8383,7 @@ static double kbi_least_gap(double* ns, int n) {
     return step;
 }
 
-// The smallest step between event times: from empty pairs, which differ by few of them.
+// The smallest step between event times, from empty pairs, whose times differ by few steps.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
@@ -8492,7 +8399,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_lab.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-// What an empty kernel takes in a row of them: the harness's own, or one of a shape.
+// The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -8537,7 +8444,7 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
-// The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
+// Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
 static bool kbi_measure_truth(kbi_truth* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
@@ -8558,7 +8465,7 @@ static bool kbi_measure_truth(kbi_truth* truth) {
 }
 #endif
 
-// What the calibration is held against, if another process measured it.
+// Another process measured this.
 static void kbi_truth_set(const kbi_truth* truth) {
 #if KBI_CUDA
     kbi_lab.calibration.truth = *truth;
@@ -8579,7 +8486,8 @@ typedef struct kbi_seen {                                            // what a c
     kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another
+// runtime.
 static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -8702,9 +8610,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 
 static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
 
-// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
-// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
-// been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
+// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
+// busy: after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may
+// have been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
@@ -8743,8 +8651,8 @@ static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be fr
     return nodes;
 }
 
-// One number for the work of a captured block: of each node its type, of kernels also function, grid, block and shared
-// memory, which the driver's own structure begins with. Where in the block they stand is no matter.
+// A hash of the work of a captured block, whatever its order: of each node its type; of kernels also function, grid,
+// block and shared memory, with which the driver's structure begins.
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -8780,7 +8688,7 @@ static void kbi_stop_refused(kbi_run* run) {
              v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
 }
 
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
+// The error of the forbidden call, if the block did not fetch it, says more than that of the capture's end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
@@ -8844,17 +8752,12 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 
 // An exception may be what a library makes of a call that capture refused.
 static void kbi_gpu_audit_left(kbi_run* run) {
-    enum cudaStreamCaptureStatus status;
-    cudaGraph_t graph = NULL;
-    if (cudaStreamIsCapturing(run->kb.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
-        return;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    if (inside != cudaSuccess || end != cudaSuccess) kbi_audit_refused(run, inside, end);
-    if (graph) cudaGraphDestroy(graph);
-    cudaGetLastError();
+    cudaError_t inside, end;
+    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_refused(run, inside, end);
 }
 
-// A launch behind the samples, captured as the first one was: it has to hold the same work.
+// A launch after the samples, captured as the first one was, has to do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     cudaGraph_t graph = NULL;
     size_t n = 0;
@@ -8911,7 +8814,7 @@ typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the
 
 // --- whether kb->stream waits for the work of these calls ---
 
-// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+// How many works of each stream end before the next operation of a stream, or of the host, begins.
 enum { KBI_STREAMS = 64 };
 typedef struct kbi_front {
     int64_t done[KBI_STREAMS];
@@ -9074,17 +8977,6 @@ static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uin
     return wrong;
 }
 
-// Where nothing submits work, the capture says so: libraries may have ways of their own.
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    const kbi_cuda_call *allocates = kbi_call_first(calls, n, KBI_ALLOCATES), *copies, *waits;
-    copies = kbi_call_first(calls, n, KBI_COPIES), waits = kbi_call_first(calls, n, KBI_HOST_WAITS);
-    if (allocates && !(expect & KB_EXPECT_ALLOC))
-        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, allocates, ": allocation is timed");
-    if (copies && !(expect & KB_EXPECT_TRANSFER))
-        return kbi_verdict_give(v, KB_FLAG_TRANSFER, copies, ": a copy is timed");
-    return waits && kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, waits, ": the host waits inside the timed block");
-}
-
 // What the record says of a block that capture would refuse, or change.
 static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
     for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
@@ -9098,18 +8990,29 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
                 v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
-// work on the default stream is allowed if kb->stream waits for it.
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With
+// KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+    static const struct {
+        int kinds;
+        unsigned expected;
+        kb_flag flag;
+        const char* why;
+    } bad[] = { { KBI_ALLOCATES, KB_EXPECT_ALLOC, KB_FLAG_ALLOC_INSIDE, ": allocation is timed" },
+                { KBI_COPIES, KB_EXPECT_TRANSFER, KB_FLAG_TRANSFER, ": a copy is timed" },
+                { KBI_HOST_WAITS, 0, KB_FLAG_SYNC_INSIDE, ": the host waits inside the timed block" } };
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
     v->known = 1;
     v->flag = -1;
     v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
     for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) ||
-                 (!by_host && kbi_judge_order(v, calls, n, stream, strict)) ||
-                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, calls, n, stream, strict));
+    // If nothing submits work, the capture says so: libraries may have ways of their own.
+    for (int i = 0; i < KBI_COUNT(bad) && !wrong && !by_host && strict; i++) {
+        const kbi_cuda_call* c = expect & bad[i].expected ? NULL : kbi_call_first(calls, n, bad[i].kinds);
+        if (c) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    }
     if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
 }
 
@@ -9201,23 +9104,18 @@ static __thread struct kbi_outer {
     int64_t first; // of its driver calls
 } kbi_outer;
 
-static bool kbi_has_word(const char* words, const char* word) {
-    size_t n = strlen(word);
-    for (const char* at = words; (at = strstr(at, word)) != NULL; at += n)
-        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
-    return false;
-}
-
-// "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
+// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    char plain[64], *end;
-    snprintf(plain, sizeof plain, "%s", name);
-    *own = (end = strstr(plain, "_pt")) != NULL;
+    size_t n = strlen(name);
+    const char* end = strstr(name, "_pt");
+    *own = end != NULL;
+    if (end) n = (size_t)(end - name);
     for (int cut = 0; cut < 2; cut++) {
-        if (end) *end = 0;
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
-        end = strstr(plain, "_v");
+            for (const char* p = kbi_driver_calls[i].names; *p; p += strcspn(p, " "), p += *p == ' ')
+                if (strcspn(p, " ") == n && strncmp(p, name, n) == 0) return &kbi_driver_calls[i];
+        end = strstr(name, "_v");
+        if (end) n = (size_t)(end - name);
     }
     return NULL;
 }
@@ -9386,19 +9284,17 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-/*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type that
-    kb_flops_as says; else of KB_DTYPE's, without one f32; and where a launch does more than that allows, of the next
-    that its elements do: tf32, f16, bf16, and where nothing is said fp8, int8. Of two roofs the nearer one counts.
-    ABOVE_ROOF, on a GPU: more than 1.05 times the highest that may be meant (tensor cores: 1.1). Bytes only where they
-    cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what wrote it
-    ends. Operations always, against what products of zeros reach: random numbers cost power, and power costs clock.
-    Each is measured when first needed, and told to later processes of the run. f32 and f64 by chains of FMA; f64's
-    tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
-    percentage of them, and nothing is above. --env shows what there is.
-    The share of a cold case of 1 MiB and more is of a cold launch that moves as many bytes (kbi_want_reached).
-    On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
-    of less than twice the largest cache has no share of the memory's bandwidth.   */
+// Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
+// kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
+// elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
+// ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
+// they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
+// wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
+// Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured
+// by chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed,
+// they are not known: no percentage of them, and nothing is above. On the CPU a roof is what one core reaches,
+// beyond its caches, with the vectors of this build; types smaller than f32 count as f32. Several threads pass 100
+// %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory.
 
 // --- one core of the host ---
 
@@ -9414,8 +9310,8 @@ typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
 typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
-// So many turns of 12 independent chains x = x a + b, in registers: enough for two units of four to five cycles. What
-// comes out goes where the compiler has to believe that somebody reads it, and what goes in it cannot know.
+// 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
+// compiler can neither know the input nor drop the output.
 #define KBI_CORE_CHAINS(name, scalar, vector)                                                                     \
     KBI_OPTIMISE static void name(int64_t turns, volatile scalar* seed) {                                         \
         scalar start[14 * KBI_VECTOR / sizeof(scalar)];                                                           \
@@ -9440,7 +9336,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
     kbi_words sum[4], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
-        // alone the hardware looks no farther than a page: that was 0.6 of what came
+        // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
         memcpy(word, from + i, sizeof word);
         sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
@@ -9461,17 +9357,9 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
-// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
-static bool kbi_core_cached(const kbi_measured* m) {
-    double evicts = 2 * (double)kbi_core_cache();
-    double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
-    return m->bytes < evicts || (tracked > 0 && tracked < evicts);
-}
-
-// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of a
-// second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over memory
-// takes longer than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
+// a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
+// memory takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
@@ -9520,6 +9408,9 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 // function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     double best = NAN;
+    uint64_t n = size / 16;
+    uint32_t value = 0x3f000000;
+    void* write[] = { &b, &n, &value };
     for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
         double ns[6];
         for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -9533,7 +9424,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
             else if (runtime)
                 cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
             else
-                kbi_gpu_write(b, size);
+                kbi_launch_wide(KBI_F_WRITE, write);
             ns[i] = kbi_single_end();
         }
         kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
@@ -9569,9 +9460,9 @@ static double kbi_reached_cold(int which, int power, double bias) {
     return *known;
 }
 
-// What such a launch of as many bytes as a cold case moves reaches. Up to an L2 of what a launch wrote reaches memory
-// only after its last event, so that a copy of little more than L2 passes the bandwidth of a large one. Between powers
-// of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
+// The rate that a cold copy, read or write of as many bytes as the case reaches. Up to an L2 of what a launch wrote
+// reaches memory only after its last event, so a copy of little more than L2 is faster than a large one. Between
+// powers of two the rate is interpolated. From 64 times L2 on the roof is used.
 static void kbi_want_reached(kbi_run* run, int which) {
     double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
@@ -9587,8 +9478,7 @@ enum { KBI_PROBE = 65536 };
 
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
 
-// One warp reads 64 KiB, which takes as long as its loads take one after the other: L2 or memory is a factor of 2.
-// cold: after what goes before a cold launch.
+// One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -9597,8 +9487,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
-// of many times its size has pushed out. The least of so many places. NaN where these two cannot be told apart.
+// Which part of an L2's worth of data the eviction removes. 0: it reads as fast as what was just read; 1: as slow as
+// what a buffer of many times its size has evicted. The least of some places; NaN if these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -9643,24 +9533,23 @@ static void kbi_measure_memory(kbi_machine* m) {
 
 // --- its arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
-// that fails says nothing about the device: KBI_UNTOLD.
+// FMA rate, two operations each, from a full grid of independent chains; each: FMA of a thread and iteration.
+// KBI_UNTOLD: a launch failed.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
     double best = INFINITY;
     void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
-    unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
-        int failed = kbi_launch(kernel, blocks, 256, arguments);
+        int failed = kbi_launch_wide(kernel, arguments);
         double ns = kbi_single_end();
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
         if (i) best = KBI_MIN(best, ns);
     }
-    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
+    return 2 * each * (double)iterations * kbi_lab.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
 }
 
-// Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
-// prototypes, codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
+// Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
+// codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
 typedef struct kbi_algorithm {
     uint64_t data[8];
     size_t workspace;
@@ -9738,9 +9627,9 @@ static bool kbi_cublas_open(kbi_cublas* c) {
     return false;
 }
 
-// A, given transposed, times B, by each of the algorithms that the library thinks best; workspace, A, B, result follow
-// each other from data on. The fastest launch in ns: alone behind a spin that costs hardly any power, so that the clock
-// is as high as it gets, and as long as submitting takes. 0: it has no such product, or (failed) nobody knows.
+// A^T B by each of the library's best algorithms; workspace, A, B and result follow each other from data on. The
+// fastest launch in ns, behind a spin that lasts as long as submitting and costs hardly any power, so that the clock
+// is as high as it gets. 0: the library has no such product, or (failed) it is not known.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side, bool* failed) {
     void *what = NULL, *preference = NULL, *in = NULL, *out = NULL;
     kbi_algorithm found[KBI_LT_FOUND];
@@ -9778,7 +9667,8 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best) ? best : 0;
 }
 
-// The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
+// The best over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool, large ones fill
+// it.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
@@ -9851,20 +9741,23 @@ static void kbi_want_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
-// one core of the host, whatever the device.
+// Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
-    bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
     m->core = run->work.host || !run->backend->gpu;
-    const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    if (m->status == KB_OK && m->n > 0 && !under_tool) {
-        if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+    // The bandwidth of memory says nothing of data that may be in the host's caches: less than twice the largest one.
+    // Data from KB_ALLOC may be small, and read many times in a run.
+    const double evicts = m->core ? 2 * (double)kbi_core_cache() : 0;
+    const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
+    const bool cached = m->bytes < evicts || (tracked > 0 && tracked < evicts);
+    const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
+    if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
+        if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
 #if KBI_CUDA
-        if (kbi_finite(m->bytes) && m->bytes > 0 && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+        if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
 #endif
-        for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
+        for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
@@ -9887,45 +9780,29 @@ static void kbi_want_roofs(kbi_run* run) {
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
-    cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
-    kbi_lab.gpu.stream_number = 0;
-    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
-        kbi_lab.gpu.stream_number = 0;
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
-    if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
-    void* host = NULL;
+    kbi_gpu* g = &kbi_lab.gpu;
+    void *host = NULL, *device = NULL;
+    cudaError_t e = cudaStreamCreate(&g->stream); // blocking: the default stream's work is waited for
+    g->stream_number = 0;
+    if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
+    if (e == cudaSuccess) e = cudaEventCreate(&g->start);
+    if (e == cudaSuccess) e = cudaEventCreate(&g->stop);
     if (e == cudaSuccess) e = cudaHostAlloc(&host, 256, cudaHostAllocMapped);
-    void* device = NULL;
     if (e == cudaSuccess) e = cudaHostGetDevicePointer(&device, host, 0);
-    if (e == cudaSuccess) {
-        memset(host, 0, 256);
-        kbi_lab.gpu.flag = (volatile unsigned*)host;
-        kbi_lab.gpu.device_flag = device;
-        kbi_lab.gpu.clock = (uint64_t*)host + 16;
-        kbi_lab.gpu.device_clock = (uint64_t*)device + 16;
-        e = cudaMalloc((void**)&kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes);
-    }
-    if (e == cudaSuccess) e = cudaMemset(kbi_lab.gpu.clean, 1, kbi_lab.gpu.clean_bytes);
-    if (e == cudaSuccess) e = cudaMalloc((void**)&kbi_lab.gpu.touch, KBI_TOUCHED);
-    if (e != cudaSuccess) snprintf(why, 200, "%.190s", kbi_cuda_text(e));
-    return e == cudaSuccess;
-}
-
-// Tools that instrument, serialise or replay kernels are known by the library they put into the process.
-static void kbi_attached_tool(kbi_machine* m) {
-    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
-                                            { "libcuda-injection.so", "Nsight Compute" } };
-    for (int i = 0; i < KBI_COUNT(tools); i++) {
-        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
-        if (!library) continue;
-        dlclose(library);
-        snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
-    }
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->clean, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMemset(g->clean, 1, g->clean_bytes);
+    if (e == cudaSuccess) e = cudaMalloc((void**)&g->touch, KBI_TOUCHED);
+    if (e != cudaSuccess) return snprintf(why, 200, "%.190s", kbi_cuda_text(e)), false;
+    memset(host, 0, 256);
+    g->flag = (volatile unsigned*)host, g->device_flag = device;
+    g->clock = (uint64_t*)host + 16, g->device_clock = (uint64_t*)device + 16;
+    return true;
 }
 
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
+    kbi_gpu* g = &kbi_lab.gpu;
     if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
@@ -9936,36 +9813,37 @@ static void kbi_gpu_facts(kbi_machine* m) {
     m->memory = (int64_t)p.totalGlobalMem;
     m->l2 = p.l2CacheSize;
     m->ecc = p.ECCEnabled;
-    m->multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.multiprocessors = p.multiProcessorCount;
-    kbi_lab.gpu.max_threads = p.maxThreadsPerMultiProcessor;
-    kbi_lab.gpu.max_shared = (int)p.sharedMemPerBlockOptin;
-    kbi_lab.gpu.all_registers = p.regsPerMultiprocessor;
-    kbi_lab.gpu.all_shared = (int)p.sharedMemPerMultiprocessor;
-    kbi_lab.gpu.most_blocks = p.maxBlocksPerMultiProcessor;
-    kbi_lab.gpu.shared_taken = (int)p.reservedSharedMemPerBlock;
+    m->multiprocessors = g->multiprocessors = p.multiProcessorCount;
+    g->max_threads = p.maxThreadsPerMultiProcessor;
+    g->max_shared = (int)p.sharedMemPerBlockOptin;
+    g->all_registers = p.regsPerMultiprocessor;
+    g->all_shared = (int)p.sharedMemPerMultiprocessor;
+    g->most_blocks = p.maxBlocksPerMultiProcessor;
+    g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) {
+    // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+    static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
+                                            { "libcuda-injection.so", "Nsight Compute" } };
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
-    if (e != cudaSuccess || !m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
-        return false;
-    }
-    if (device >= m->devices) {
-        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
-        return false;
-    }
+    if (e != cudaSuccess || !m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
+               false;
+    if (device >= m->devices)
+        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
-    if (e != cudaSuccess) {
-        snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e));
-        return false;
-    }
+    if (e != cudaSuccess)
+        return snprintf(m->why, sizeof m->why, "GPU %d does not start: %.150s", device, cudaGetErrorString(e)), false;
     kbi_gpu_facts(m);
-    kbi_attached_tool(m);
+    for (int i = 0; i < KBI_COUNT(tools); i++) {
+        void* library = dlopen(tools[i][0], RTLD_LAZY | RTLD_NOLOAD);
+        if (library) snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
+        if (library) dlclose(library);
+    }
     kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
     kbi_lab.gpu.ungated = m->tool[0] != 0;
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
@@ -9975,8 +9853,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Before anything else is allocated, so that all of it comes to lie on other pages than in other processes. They are
-// kept as long as the process lives. What goes wrong here goes wrong again when the GPU is opened, and is said there.
+// Allocated first, and kept, so that all later buffers are on other pages than in other processes. An error here
+// happens again, and is reported, when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* kept;
@@ -9987,7 +9865,6 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     cudaGetLastError();
 }
 
-// What a worker does before it measures, and a process that asks CUPTI for the truth does not.
 static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_calibration* c = &kbi_lab.calibration;
     kbi_gpu_take_pages(recipe);
@@ -9997,8 +9874,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // perhaps another GPU's
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI comes before any block makes a graph: of nodes that are older some versions know nothing. Where it does not
-    // come, each case says so. What events read may be another with it there.
+    // CUPTI is opened before any block makes a graph: some versions do not record older nodes. If it does not open,
+    // each case says so. Events may read other times with it, so those of before are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -10035,7 +9912,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
     va_end(list);
 }
 
-// The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
+// Without a GPU, host work still runs, on the cpu backend.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -10052,7 +9929,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-// For people who ask what the machine reaches.
+// For --env.
 static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
@@ -10066,15 +9943,15 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
   >>alike     measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
-// past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
+// is past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has
+// learnt of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
 static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 
-// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as long as
-// it would be at the clock of the samples. What it finds is said when the function has returned: its outputs may show
-// for certain what times only suggest.
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
+// long as it would be at the clock of the samples. What it finds is said when the function has returned: its
+// outputs may show for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
     const kbi_alike* a = &run->alike;
     const int64_t n = run->m.n;
@@ -10237,8 +10114,8 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the times
-// will be told.
+// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the
+// times will be told.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -10341,8 +10218,7 @@ static void kbi_enter_loop(kbi_run* run) {
     run->call.proved = run->call.fresh;
 }
 
-// Between units, some times a second, whatever timed them and whoever wants to know: a clock that fell and came back
-// shows at neither end.
+// Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
 static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->shown <= 100000000) return;
@@ -10419,8 +10295,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Launches in a row, each timed alone. On a GPU the samples of what takes long are such, if nobody else had a turn in
-// between; on a CPU they are not, since whoever shares it has his turns, too.
+// Launches in a row, each timed alone. On a GPU the samples of a long case are such, if no other case ran in
+// between; on a CPU they are not, since other processes run there, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     bool begins = !run->place.settled, possible = !timer->steady && !timer->alone && !kbi_only_checked(run);
@@ -10595,8 +10471,8 @@ bool kbi_sample(kb_state* kb) {
     return run->call.ready != KBI_NO_UNIT;
 }
 
-// The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine. What it
-// is left for may be a call that capture refused, and a library that throws then.
+// A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
+// reason may be a call that capture rejected, so that a library threw.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -10614,7 +10490,7 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
+// Each call begins in the folder where the program was started, with rounding as the first one found it.
 static void kbi_call_clear(void) {
     if (!kbi_before.known) {
         kbi_before.known = true;
@@ -10622,13 +10498,8 @@ static void kbi_call_clear(void) {
         kbi_before.state = kbi_leftovers_now();
     }
     kbi_before_restore();
-    if (!kbi_lab.folder) {
-        int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
-        if (file >= 0) close(file);
-        kbi_lab.folder = KBI_MAX(high, 0);
-    } else if (fchdir(kbi_lab.folder) != 0) {
-        kbi_lab.folder = 0; // a function closed it
-    }
+    char* folder = kbi_lab.folder;
+    if (*folder ? chdir(folder) != 0 : !getcwd(folder, sizeof kbi_lab.folder)) *folder = 0; // it may be gone
 }
 
 // The end of a process that a function forked and that did not end in it.
@@ -10637,7 +10508,7 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
+// Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->of->entry;
     const volatile pid_t here = getpid();
@@ -10675,16 +10546,17 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
 
 static void kbi_memory_facts(kbi_run* run) {
     kbi_memory* m = &run->memory;
-    kbi_memory_look(run->backend, m);
     int64_t pool = kbi_pool_peak(run->backend, false) - m->pool_before, tracked = m->device_peak + KBI_MAX(pool, 0);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest - m->held;
+    int64_t room = kbi_free_bytes(run->backend), lowest = m->free_lowest;
+    if (room != KB_NONE) lowest = KBI_MIN(lowest, room);
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->held;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
-// far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
-// nothing of the data.
+// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else,
+// as far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes
+// say nothing of the data.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], seen[64];
     bool any = false;
@@ -10791,9 +10663,9 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
-// What knows its result by the address of its inputs, or leaves an output alone that is there, is wrong now. Nothing
-// else is learnt: amounts may depend on the inputs, and those that were timed were others.
+// --fresh: one more run and check with inputs from another seed, in the memory where the call before left its
+// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
+// wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keeps) return;
     const kbi_work work = run->work;
@@ -10814,8 +10686,8 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
-// if it goes missing a second time: the first call may have loaded code.
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a
+// leak if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -10837,7 +10709,7 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-// A call of its own for those who look into the block, and time nothing: to be freed.
+// A call in which instruments look into the block, and nothing is timed. The result is to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
@@ -10934,24 +10806,20 @@ void kb_queries(kb_state* kb, double items) {
 
 void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_measured* m = &kb->run->m;
-    kbi_counter* c = m->counters;
+    kbi_counter *c = m->counters, *end = c + m->n_counters;
     size_t n = name ? strlen(name) : 0;
-    const char* wrong = NULL;
     kbi_note_call(kb, "kb_count", true);
-    while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
-    if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        wrong = "a name has 1 to 63 of a-z, 0-9 and _";
-    else if (unit && (strlen(unit) >= sizeof c->unit || unit[strcspn(unit, " \t\r\n\"\\")]))
-        wrong = "a unit has at most 31 characters and no blanks";
-    else if (!kbi_finite(value))
-        wrong = "that is no finite number";
-    else if (c == m->counters + KBI_COUNTERS)
-        wrong = "a case has 16 at most";
-    if (wrong) {
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_count of '%.80s': %s", name ? name : "", wrong);
+    while (n && c < end && strcmp(c->name, name) != 0) c++;
+    bool named = n && n < sizeof c->name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+    bool united = !unit || (strlen(unit) < sizeof c->unit && !unit[strcspn(unit, " \t\r\n\"\\")]);
+    if (!named || !united || !kbi_finite(value) || c == m->counters + KBI_COUNTERS) {
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE,
+                 "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
+                 "blanks; a value is finite, and a case has 16 at most",
+                 name ? name : "");
         return;
     }
-    m->n_counters += c == m->counters + m->n_counters;
+    m->n_counters += c == end;
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
     c->value = value;
@@ -11093,47 +10961,48 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its function suspended
+typedef struct kbi_member { // a case of the comparison group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
-    struct kbi_arm* replicas; // --rotate
+    struct kbi_member* replicas; // --rotate
     int n_replicas;
     bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
-} kbi_arm;
+} kbi_member;
 
-typedef struct kbi_contest {
-    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
-    int n, slots;             // without the control; with it, if there is one
+typedef struct kbi_comparison {
+    kbi_member*
+        members[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;           // without the control; with it, if there is one
     int rounds;
     int settling; // runs of the block at the begin of a slot that are no samples
     bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
-} kbi_contest;
+} kbi_comparison;
 
-static void kbi_arm_main(void* p) {
-    kbi_arm* a = (kbi_arm*)p;
+static void kbi_member_main(void* p) {
+    kbi_member* a = (kbi_member*)p;
     kbi_measure_call(&a->run);
     a->over = !a->run.place.resting;
 }
 
-// Lets an arm go on until it rests again or is over.
-static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
+// Lets a case go on until it rests again or is over.
+static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
     kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
     kbi_lab.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
     else
-        kbi_arm_main(a);
+        kbi_member_main(a);
 }
 
 // The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
-static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
     kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
@@ -11143,17 +11012,17 @@ static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
     a->index = first->index;
 }
 
-// --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
+// --rotate: how many copies of data of so many bytes exceed L2 twice; 0: there is no data.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
-static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
     int64_t n = kbi_copies_of(&a->run, first->device);
-    // on a stage they are in what was allocated
+    // in shared buffers their room is allocated already
     int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2)
@@ -11163,11 +11032,11 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
                  "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
-    a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
+    a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
-        kbi_arm_again(copy, a);
+        kbi_member_again(copy, a);
         if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
             first->strayed = true;
         } else if (first->stage) {
@@ -11177,7 +11046,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         copy->run.place.order = KBI_HOLD;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
         if (copy->over)
             kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
         else
@@ -11188,13 +11057,13 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
 }
 
 // --rotate and mode graph: captures the block many times in a row, that of the copies in turn.
-static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
     int each = a->n_replicas + 1;
     int64_t n = kbi_failed(&a->run) ? 0 : a->run.backend->capture.repeats(&a->run, each);
     for (int which = 0; which < 2 && n; which++) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
-            kbi_arm* next = i % each ? &a->replicas[i % each - 1] : a;
+            kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.place.order = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
@@ -11202,26 +11071,26 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+// Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
+static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     kbi_place* place = &a->run.place;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
     place->in_turn = c->n > 1 || many;
     place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
     place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
     else
         kbi_go_on(c, a);
     if (!many || a->over) return;
-    kbi_arm_replicate(c, a);
-    kbi_arm_capture(c, a);
+    kbi_member_replicate(c, a);
+    kbi_member_capture(c, a);
     place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
     kbi_go_on(c, a);
 }
 
-static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     a->run.place.order = KBI_FINISH;
     if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
@@ -11236,8 +11105,8 @@ static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
-static double kbi_slot(kbi_contest* c, kbi_arm* a) {
+// A slot of a case: a few samples, as many for every case. Gives the trimmed mean in ns, NaN when the case is over.
+static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
@@ -11253,9 +11122,9 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots. Over n rounds (2 n where n is odd) everybody stands at every place and follows everybody else
-// equally often, so that drift, and what a predecessor leaves behind, fall on all alike (Williams 1949: designs that
-// are balanced for residual effects). Who is who, and the order of the rounds, are drawn anew each time.
+// Order of the slots. Over n rounds (2 n if n is odd) each case stands at every place, and follows each other case
+// equally often, so that drift and what a predecessor leaves behind affect all equally (Williams 1949: designs that
+// are balanced for residual effects). The numbering of cases and the order of rounds are drawn anew each time.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -11268,12 +11137,12 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 }
 
 // The widest half-width among the intervals of the log ratios to the baseline.
-static double kbi_contest_width(const kbi_contest* c) {
+static double kbi_comparison_width(const kbi_comparison* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
-    const kbi_arm* base = c->arms[0];
+    const kbi_member* base = c->members[0];
     for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = c->arms[i];
+        const kbi_member* a = c->members[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -11282,28 +11151,28 @@ static double kbi_contest_width(const kbi_contest* c) {
     return widest;
 }
 
-static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
+static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
     bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
-        if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+        c->members[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
+        if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
-    if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
+    if (r->samples || kbi_only_checked(&c->members[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
-    if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    if (time >= r->max_time && (kbi_comparison_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_comparison_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-static void kbi_contest_rounds(kbi_contest* c) {
+static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = false, enough = false;
     c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
     for (int i = 0; i < c->n; i++) {
-        const kbi_run* run = &c->arms[i]->run;
+        const kbi_run* run = &c->members[i]->run;
         if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
         if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
     }
@@ -11311,76 +11180,77 @@ static void kbi_contest_rounds(kbi_contest* c) {
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
-            kbi_arm* a = c->arms[order[k]];
+            kbi_member* a = c->members[order[k]];
             a->ns[c->rounds] = kbi_slot(c, a);
             lost = kbi_lost(&a->run);
         }
         if (lost) break;
         c->rounds++;
         live = 0;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+        for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
-        if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
+        if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
     for (int i = 0; i < c->n; i++) {
-        kbi_run* run = &c->arms[i]->run;
-        if (c->arms[i]->over) continue;
+        kbi_run* run = &c->members[i]->run;
+        if (c->members[i]->over) continue;
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
 }
 
-static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
+static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
-    // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
+    if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
+    // a case without KB_ALLOC has no data there, and nobody knows where its data lies
     run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
-    run->m.contest = c->arms[0]->index;
+    run->m.contest = c->members[0]->index;
 }
 
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
-// others stay where they are, since the process ends.
-static bool kbi_contest_run(kbi_contest* c) {
+// Measures cases that passed their check: starts each, runs the rounds, ends each. false: the device is lost; the
+// other cases stay suspended, since the process ends.
+static bool kbi_comparison_run(kbi_comparison* c) {
     bool good = true;
     for (int i = 0; i < c->slots && good; i++) {
-        kbi_arm_start(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_start(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
-    if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    if (good && c->n > 1) kbi_comparison_rounds(c);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->members[i]->run);
     for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
-        kbi_arm_end(c, c->arms[i]);
-        kbi_arm_keep_rounds(c, c->arms[i]);
-        good = !kbi_lost(&c->arms[i]->run);
+        kbi_member_end(c, c->members[i]);
+        kbi_member_keep_rounds(c, c->members[i]);
+        good = !kbi_lost(&c->members[i]->run);
     }
     return good;
 }
 
-static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
+static void kbi_member_result(kbi_member* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
     kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
-static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    const kbi_backend* b = arms[0]->run.backend;
+// Measures cases in interleaved rounds if their memory allows it, otherwise one after another. false: the device is
+// lost.
+static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
+    const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
     size_t largest = 0;
-    for (int i = 0; i < n; i++) { // after its first call a case is known to need places for so many copies
-        kbi_run* run = &arms[i]->run;
+    for (int i = 0; i < n; i++) { // how many copies a case needs is known after its first call
+        kbi_run* run = &members[i]->run;
         bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
         int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
         largest = KBI_MAX(largest, run->memory.most);
     }
     for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
-        const kbi_run* run = &arms[i % n]->run;
+        const kbi_run* run = &members[i % n]->run;
         int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
         device += run->memory.read_bytes;
@@ -11390,48 +11260,49 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     device += stage_bytes;
     if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
-    // not where a tool wants every block to be an allocation of its own, nor where swapping takes longer than measuring
-    bool wanted = KBI_STAGES && !arms[0]->run.machine->tool[0] && stage_bytes > 0 &&
+    bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
+    // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
+    // measuring
+    bool wanted = KBI_STAGES && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
-    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
+    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
-        kbi_contest c;
+        kbi_comparison c;
         kbi_stage stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
         c.sink = sink;
         c.recipe = recipe;
         c.n = c.slots = together ? n : 1;
-        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
+        memcpy(c.members, members + i, sizeof *members * (size_t)c.n);
         if (c.n > 1) {
-            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-            kbi_arm_again(control, arms[0]);
-            control->run.work = arms[0]->run.work;
-            control->run.memory.most = arms[0]->run.memory.most;
-            control->run.memory.copies = arms[0]->run.memory.copies;
+            kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+            kbi_member_again(control, members[0]);
+            control->run.work = members[0]->run.work;
+            control->run.memory.most = members[0]->run.memory.most;
+            control->run.memory.copies = members[0]->run.memory.copies;
         }
-        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
         c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
-        good = kbi_contest_run(&c);
+        good = kbi_comparison_run(&c);
         if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
-            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
-        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
+            if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
     }
     return good;
 }
 
-// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
-// false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found
+// right. false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
+    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)(n + 1));
     int count = 0;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         if (!wanted[i]) continue;
-        kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+        kbi_member* a = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
@@ -11447,17 +11318,17 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         }
         kbi_check_call(&a->run);
         if (a->run.m.status == KB_OK) {
-            arms[count++] = a;
+            members[count++] = a;
             continue;
         }
         good = !kbi_lost(&a->run);
-        kbi_arm_result(a, sink);
+        kbi_member_result(a, sink);
         KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += KBI_ARMS)
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
-    for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
-    KBENCH_FREE(arms);
+    for (int i = 0; i < count && good; i += KBI_MEMBERS)
+        good = kbi_comparison_all(members + i, KBI_MIN(count - i, (int)KBI_MEMBERS), recipe, sink);
+    for (int i = 0; i < count && good; i++) KBENCH_FREE(members[i]);
+    KBENCH_FREE(members);
     return good;
 }
 
@@ -11577,7 +11448,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof s.median), &s.median, sizeof s.median);
     r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
@@ -11816,7 +11687,8 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->process_ms.of =
+        (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -12423,8 +12295,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, counters; // counters: what was counted in a case stands below its row
-    const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
+    bool colour, verbose, quiet, counters; // counters: what was counted in a case stands below its row
+    const char *sort, *columns;            // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
 // Whether this is a terminal that knows colours and how to clear a line.
@@ -12450,18 +12322,14 @@ static bool kbi_colour(FILE* f, const char* when) {
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
-    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" }; // the first that is set decides
-    const char* locale = NULL;
-    for (int i = 0; i < KBI_COUNT(names) && (!locale || !*locale); i++) locale = getenv(names[i]);
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
     how->colour = kbi_colour(out, NULL);
-    how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
-static int kbi_character_width(const char* s, int n) {
+// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+static int kbi_character_width(unsigned code) {
     static const struct {
         unsigned from, to;
         int width;
@@ -12469,7 +12337,6 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -12480,10 +12347,11 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
     while (at < n) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + at), 1), width = kbi_character_width(s + at, bytes);
+        unsigned code;
+        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)bytes;
+        at += (size_t)KBI_MAX(bytes, 1);
     }
     return at;
 }
@@ -12502,9 +12370,10 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
     if (whole) return;
     for (int room = columns - 3 - used; width > room;) {
-        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
-        width -= kbi_character_width(s + tail, bytes);
-        tail += (size_t)bytes;
+        unsigned code;
+        int bytes = kbi_utf8(s + tail, &code);
+        width -= kbi_character_width(code);
+        tail += (size_t)KBI_MAX(bytes, 1);
     }
     kbi_putf(t, "...%s", s + tail);
 }
@@ -12516,7 +12385,6 @@ typedef struct kbi_cell { // a column under the heading above
     const char* title;
     double scale; // from the key's unit to the title's
     int width;
-    bool utf8;
 } kbi_cell;
 
 // The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
@@ -12558,19 +12426,6 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// A share of the whole as a bar of so many columns; more than the whole is the whole.
-static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
-    int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
-    for (int i = 0; i < columns; i++, filled -= parts) {
-        if (!utf8)
-            kbi_puts(s, filled > 0 ? "#" : ".");
-        else if (filled > 0)
-            kbi_putf(s, "\xe2\x96%c", 0x88 + parts - KBI_MIN(filled, parts)); // from a whole block down to an eighth
-        else
-            kbi_puts(s, " ");
-    }
-}
-
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
@@ -12585,7 +12440,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
         kbi_puts(s, kbi_show_percent(column == KBI_COLUMN_ROOF ? x / 100 : x, out));
     else if (column == KBI_COLUMN_BAR)
-        kbi_share_bar(s, x / 100, cell->width, cell->utf8);
+        for (int i = 0; i < cell->width; i++) kbi_puts(s, (i + 0.5) / cell->width <= x / 100 ? "#" : ".");
     else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
@@ -12815,7 +12670,6 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&cell->what);
     cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
@@ -13275,8 +13129,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of
-// text of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A text of
+// others is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -13465,32 +13319,26 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
-// not need, since it is known well enough or fails, the later ones have. A case takes more than that: set-up, check,
-// audit, and the fewest samples. What those before took beyond their shares is set aside for those to come.
+// Each case gets the same share of the time that is left, as the --max-time of its group; later cases get what it does
+// not need. A case takes more than its share: set-up, check, audit, and the fewest samples. The time that earlier cases
+// took beyond their shares is set aside for the later ones.
 typedef struct kbi_budget {
-    int64_t until;                 // ns; 0: there is none
-    double turns, cases;           // still to be measured, by each process: how many max_times that takes, and cases
-    double beyond, measured;       // seconds that cases took beyond their shares, in all, and how many they were
-    bool begun;                    // a group: the first is measured however little time there is
-    int less, left_out;            // cases that had too little; that were not run
-    double widest;                 // the precision of those that had too little
-    char less_name[256], out[320]; // whose that is; the first of those that were not run
+    int64_t until;           // ns; 0: there is none
+    double turns, cases;     // still to be measured, by each process: how many max_times that takes, and cases
+    double beyond, measured; // seconds that cases took beyond their shares, in all, and how many they were
+    bool begun;              // a group: the first is measured however little time there is
+    int less, left_out;      // cases that had too little; that were not run
 } kbi_budget;
 
-enum { KBI_BUDGET_NAMES = 3 };
-
-// How many max_times a group of n cases takes a process: warm-up and samples, as kbi_group_seconds counts them.
-static double kbi_budget_turns(const kbi_options* o, int n) {
-    return (o->warmup_time >= 0 ? 0 : 0.5) * n + n + (n > 1);
-}
-
-// More of what is to be measured; or less, once it is.
+// More cases to be measured, or fewer: a group of n takes each process n + 1 times of sampling (one if alone), and half
+// of such a time for each warm-up, as kbi_group_seconds counts them.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
-    if (n) b->turns += processes * kbi_budget_turns(o, n), b->cases += processes * n;
+    double warm = o->warmup_time >= 0 ? 0 : 0.5;
+    b->turns += processes * (n ? warm * n + n + (n > 1) : 0);
+    b->cases += processes * n;
 }
 
-// The max_time of the group that is next. What --max-time and --min-time say stands.
+// The max_time of the next group, within --max-time and --min-time.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
     double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
@@ -13507,41 +13355,26 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->beyond += KBI_MAX(beyond, 0.0);
 }
 
-// Whether there is no time for another group. With several processes the second one is going to measure what the
-// first one did, since one by itself gives no record: of the time that is left as much as this lap has taken is for it.
+// Whether there is no time for another group. One process by itself gives no record: as much time as the first process
+// has taken for this lap is kept for the second one.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
 }
 
-// A case that is not run.
-static void kbi_budget_leave(kbi_budget* b, const char* name) {
-    size_t n = strlen(b->out);
-    if (b->left_out < KBI_BUDGET_NAMES) snprintf(b->out + n, sizeof b->out - n, "%s%.100s", n ? ", " : "", name);
-    b->left_out++;
-}
-
-// A case that was measured in a share: whether it would have taken more, and been known better.
+// A case that was measured in a share: whether more time would have made its interval narrower.
 static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
-    if (!b->until || r->status != KB_OK || share >= o->max_time || o->iters || r->precision <= o->precision) return;
-    double width = kbi_finite(r->precision) ? r->precision : (double)INFINITY;
-    if (!b->less++ || width > b->widest) {
-        b->widest = width;
-        snprintf(b->less_name, sizeof b->less_name, "%s", r->name);
-    }
+    b->less += b->until && r->status == KB_OK && share < o->max_time && !o->iters && !(r->precision <= o->precision);
 }
 
 static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
-    char text[40], width[40];
+    char text[40];
     kbi_number(o->budget, text);
     if (b->less)
-        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; %s%s: %s", text, b->less,
-                 b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
-                 kbi_finite(b->widest) ? "the widest +- is " : "too little for an interval",
-                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "", b->less_name);
+        kbi_warn("--budget %ss: %d case%s had too little time for the precision that was asked for", text, b->less,
+                 b->less == 1 ? "" : "s");
     if (b->left_out)
-        kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
-                 b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
+        kbi_warn("--budget %ss: %d not run%s", text, b->left_out,
                  o->jsonl ? "; the same command with --resume goes on with them" : "");
 }
 
@@ -13879,8 +13712,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         if (i->fill && i->option && !i->value)
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
-        if (good && i->fill && i->value)
-            good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
+        if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -14292,7 +14124,8 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
-    if (m.status != KB_SKIPPED) kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
+    if (m.status != KB_SKIPPED)
+        kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (!s->group.inside) {
@@ -14645,7 +14478,7 @@ static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, 
     kbi_budget_add(left, s->o, here, -1);
     for (int i = first; none && s->process == 0 && i < end; i++) {
         share[i - first] = -1;
-        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(left, s->plan->cases[i].name);
+        left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
     }
     return none;
 }
@@ -15027,8 +14860,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
-        for (int i = 0; over && i < plan->n; i++)
-            if (kbi_runs_here(s, &plan->cases[i])) kbi_budget_leave(&s->budget, plan->cases[i].name);
+        for (int i = 0; over && i < plan->n; i++) s->budget.left_out += kbi_runs_here(s, &plan->cases[i]);
         if (!over) code = kbi_run_device(s, device, true);
     }
     kbi_progress_clear(&s->progress);
@@ -15121,7 +14953,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
+    kbi_env_line("reading it costs", kbi_measure_wall_bias(false), "ns");
     kbi_env_roofs(&m->core, ", one core");
     KBENCH_FREE(s->session.command);
     if (!m->gpu_present) return KBI_EXIT_FINE;
@@ -15448,7 +15280,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         kbi_given_join(g, &given[0].desc);
         cases[i] = kbi_given_case(g, &arena, kbi_given_body, build);
         for (int k = 0; k < i && !g->fault; k++)
-            if (!given[k].fault && kbi_same_case(&cases[k], &cases[i]))
+            if (!given[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
     }
     kbi_recipe_of_desc(&recipe, &given[0].desc);

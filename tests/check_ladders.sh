@@ -9,10 +9,10 @@ if ! have python3; then skip "no python3" && finish; fi
 run python3 tests/ladder.py --check
 if [ "$rc" -eq 0 ] && [ ! -s "$out" ]; then pass; else fail "tests/ladder.py --check: $(head -n 3 "$out" | tr '\n' ';')"; fi
 
-# a copy with one thing wrong each
+# copies with one error each
 fresh() { mkdir -p "$tmp/root/examples" && cp kbench_kernels.cuh README.md "$tmp/root" && cp examples/README.md "$tmp/root/examples" && rm -rf "$tmp/root/tests" && mkdir "$tmp/root/tests" && cp -r tests/evidence "$tmp/root/tests"; }
 ladder() { run python3 tests/ladder.py --root "$tmp/root" "$@"; }
-# stale WHAT FILE SED EXPECTED: after that change of the copy's FILE the check fails, and says that
+# stale WHAT FILE SED EXPECTED: after this change of FILE in the copy, the check fails with this message
 stale() {
     everything || [ "$1" = "a time that is not the evidence's" ] || return 0
     fresh
@@ -57,7 +57,7 @@ if everything; then
 fi
 stale "evidence that is newer" $evidence "s/\"time_ms\": *0\.0${block%.*}[0-9]*/\"time_ms\": 0.0110/" 'says "2 block +11\.0 us'
 
-# it is fixed by --write, which touches columns alone
+# --write fixes the error, and changes only the columns
 ladder --write
 check_rc "--write" 0
 ladder --check
@@ -65,14 +65,14 @@ check_rc "--check after --write" 0
 check_same "--write changes more than columns" "$(diff "$header" "$tmp/root/$header" | grep '^[<>]' | grep -vE '^[<>]      ?[0-9]+ [a-z]+ |^[<>] +loses at|^[<>] +\(')" ""
 check "--write leaves README.md" cmp README.md "$tmp/root/README.md"
 
-# a rung of the vendor's is a step like another, but for rung 99
+# a rung of the vendor is a step like any other, except rung 99
 sed -n '/^\/\*  measured alloc run/,/end of measured/p' "$tmp/root/$header" > "$out"
 check_out "the vendor's step" ' 2 async +853\.6 us +- +0\.35 x  a pool'
 check_out "and its loss" '^ +loses at f32 67108864 \(0\.35 x\)$'
 sed -n '/^\/\*  measured d2d run/,/end of measured/p' "$tmp/root/$header" > "$out"
 check_out "the vendor's own row" ' 99 cudart +[0-9.]+ us +[0-9]+ % +-  cudaMemcpyAsync'
 
-# from a small evidence: what is faster, slower, as fast, not there, or failed
+# small evidence with rungs that are faster, slower, equally fast, missing, or failed
 cat > "$tmp/small.py" << 'END'
 import json, sys
 def record(impl, ms, columns=4096, status='ok'):
@@ -97,7 +97,7 @@ check_same "losses told" "$(grep -c 'loses at' "$out")" 1
 check_out "one that failed" ' 6 cluster +- +- +-  row split'
 check_out "one that is not there" ' 5 shared +- +- +-  next rows'
 
-# what examples/python/attention_matrix.py prints, beside a record that knows the roof
+# output of examples/python/attention_matrix.py, and a record with the peak
 cat > "$tmp/attention_matrix.txt" << 'END'
 NVIDIA H200, driver 999, 2030-01-04: python3 examples/python/attention_matrix.py
 batch  heads  length  dim  type  implementation         us  +- %    GFLOP/s    GB/s  queries/s  speedup           words
@@ -122,7 +122,7 @@ check_out "the vendor's step there" ' 2 cublas +1000 us +27 % +100 x  vendor'
 check_out "the next" ' 4 flash +2000 us +14 % 0\.50 x of 2  64 x 64'
 check_out "where it loses, of the matrix" '^ +loses at bf16 4 x 16 x 2048 x 128 \(0\.50 x\) alone of 2 shapes; gains at bf16 1 x 1 x 128'
 
-# what tests/gpu/e4m3.cu prints
+# output of tests/gpu/e4m3.cu
 cat > "$tmp/e4m3.txt" << 'END'
 NVIDIA H200, driver 999, 2030-01-03
 TFLOP/s              M, N, K  cuBLAS us  cuBLAS       tma    x    select    x       big    x
@@ -137,13 +137,13 @@ check_out "a rung of e4m3" ' 3 tma +137\.4 us\* +- +-  wgmma on'
 check_out "the next" ' 4 select +110\.0 us\* +- +1\.25 x  by shape'
 check_out "the vendor's" '99 cublas +100\.0 us\* +- +-  cublasLtMatmul'
 
-# gains skip what was not measured, and say so
+# gains skip rungs without a measurement, and name the rung they refer to
 sed 's/"implementation": "block"/"implementation": "elsewhere"/' "$tmp/small.json" > "$tmp/gap.json"
 ladder --evidence "$tmp/gap.json" --write
 sed -n '/^\/\*  measured softmax fwd/,/end of measured/p' "$tmp/root/$header" > "$out"
 check_out "a gain over a rung further down" ' 3 online +600\.0 us +50 % 1\.67 x of 1  warp per row'
 
-# --run asks a suite for every type and shape once, keeps what is fine, and what a file had of other cases
+# --run asks a suite for every type and shape once, and keeps valid records and those of other cases in the file
 cat > "$tmp/suite.py" << 'END'
 import json, sys
 words = sys.argv[1:]

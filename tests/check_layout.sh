@@ -6,7 +6,7 @@
 
 tracked=$(git ls-files -co --exclude-standard 2> /dev/null) || tracked=
 [ -n "$tracked" ] || tracked=$(find . -type f ! -path './.git/*' ! -path "./$BUILD/*" ! -name results.json ! -name report.html | sed 's,^\./,,')
-# none WHAT LINES: fails with the lines where there are any
+# none WHAT LINES: fails if there are lines, and prints them
 none() { if [ -z "$2" ]; then pass; else fail "$1: $(echo "$2" | head -n 5 | tr '\n' ';')"; fi; }
 
 for f in kbench.h kbench_kernels.cuh; do
@@ -26,9 +26,9 @@ for f in kbench.h kbench_kernels.cuh; do
     if tail -n 60 $f | grep -q 'MIT' && tail -n 60 $f | grep -qi 'public domain'; then pass; else fail "$f: no licence at the end"; fi
 done
 
-# the kernels' instructions that have a name in >>asm, or in >>hopper, are written nowhere else
+# instructions of kernels that have a name in >>asm or >>hopper are not written elsewhere
 if [ -f kbench_kernels.cuh ]; then
-    # written PATTERN SECTION FILE: lines outside of that section where it stands
+    # written PATTERN SECTION FILE: prints matching lines outside of that section
     written() { awk -v what="$1" -v home="$2" '/^  >>[a-z_]+ / { tag = $1 } tag != home && tag != "" && $0 ~ what { print tag ", line " NR }' "$3"; }
     common='__cvta_generic_to_shared|"cp\.async\.(c[ag]\.shared|commit_group|wait_group %)|"ldmatrix\.sync|"stmatrix\.sync|"mma\.sync\.aligned|"red\.global\.add\.v4\.f32 [[]|bar\.(sync|arrive|red)[. ][%o]|"ld\.shared\.v4\.u32'
     late='cluster_ctarank|cluster_nctarank|barrier\.cluster|mbarrier\.(init|arrive|try_wait)|mapa\.|"cp\.async\.bulk'
@@ -40,9 +40,9 @@ if [ -f kbench_kernels.cuh ]; then
     done
 fi
 
-# contents, order of stages, calls to later stages, prefixes, size: tests/layout.py says what the rules are
+# contents, order of stages, calls to later stages, prefixes, size: rules in tests/layout.py
 layout() { run python3 tests/layout.py "$@"; }
-# found WHAT PROGRAM EXPECTED: kbench.h, edited by that awk program, is refused, and for that
+# found WHAT PROGRAM EXPECTED: after an edit of kbench.h by this awk program, the check reports this error
 found() {
     mkdir -p "$tmp/planted"
     awk "$2" kbench.h > "$tmp/planted/kbench.h"
@@ -55,7 +55,7 @@ if have python3; then
         layout $f
         check_rc "python3 tests/layout.py $f: $(head -n 3 "$out" | tr '\n' ';')" 0
     done
-    # before TAG TEXT: an awk program that puts a line before the ruler of that section
+    # before TAG TEXT: an awk program that inserts a line before the ruler of that section
     before() { printf '/^\\/\\*-----/ { held = $0; next } held { if (/^  >>%s /) print "%s"; print held; held = "" } { print }' "$1" "$2"; }
     found "a call to a later stage" "$(before json 'static void kbi_plan_make(int x);')" \
         '^>>fields \(foundation\) calls kbi_plan_make of >>plan \(plan\)'
@@ -92,7 +92,7 @@ for f in $tracked; do
     shell=$(head -n 1 "$f" | grep -o bash || echo sh)
     if have $shell; then check "$f parses" $shell -n "$f"; else skip "$f: no $shell"; fi
 done
-# every test is picked up by the runner: nothing stands where it would not look
+# the runner finds every test: no test is in another folder
 none "a test where tests/run.sh does not look" "$(find tests -name '*.sh' ! -path 'tests/host/*' ! -path 'tests/compile/*' ! -path 'tests/cli/*' ! -path 'tests/cpu/*' \
     ! -path 'tests/gpu/*' ! -path 'tests/check_*' | grep -vxE 'tests/(run|lib|compile_time|smoke_gpu)\.sh')"
 finish

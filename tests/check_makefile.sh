@@ -50,7 +50,7 @@ arch "ARCH=sm_86" "compute_86,code=sm_86" PATH="$path" PLAY_CAPS=9.0 $target ARC
 arch "ARCH with two words" "compute_90a,code=sm_90a compute_80,code=compute_80" PATH="$path" $target ARCH="sm_90a compute_80"
 arch "ARCH as an option" "-arch=native" PATH="$path" $target ARCH=-arch=native
 
-# where nvcc is looked for
+# where nvcc is searched
 bare=$play/smi:/usr/bin:/bin
 for how in "PATH=$play/bin:$bare" "PATH=$bare CUDA_HOME=$play" "PATH=$bare NVCC=$play/bin/nvcc"; do
     arch "$how" "compute_90a,code=sm_90a" $how PLAY_CAPS=9.0 $target
@@ -67,7 +67,7 @@ if [ -f examples/suite.cu ]; then
     check_out "an nvcc without a GPU: the suite is C" "-x c .*examples/suite.cu"
     run env PATH="$path" PLAY_CAPS= $make -n run ARCH=sm_90a
     check_out "an nvcc without a GPU, ARCH given: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
-    # types WHAT WANTED SETTING...: the list of element types that the suite is built with; none: all of them
+    # types WHAT WANTED SETTING...: the element types of the suite; none: all of them
     types() {
         what=$1 want=$2 && shift 2
         run env PATH="$path" $make -n run "$@"
@@ -87,7 +87,7 @@ if [ -f examples/suite.cu ]; then
         if [ $rc -ne 0 ]; then pass; else fail "TYPES='$wrong' is accepted"; fi
         check_err "TYPES='$wrong'" "one or several of f32, f16 and bf16"
     done
-    # records WHERE ARGS...: what make run adds to these ARGS, if anything, and that it says so where it is not results.json
+    # records WHERE ARGS...: the file that make run adds to these ARGS, and the message if it is not results.json
     records() {
         where=$1 && shift
         for args; do
@@ -109,7 +109,7 @@ if [ -f examples/suite.cu ]; then
         --*) if grep -qE "^    (x\(|KBI_[A-Z]+\(x, )[a-z_]+, \"$(echo "$o" | sed 's/^--//; s/=%//')\"," kbench.h examples/addons/*; then pass; else fail "the Makefile knows $o, which is no option"; fi ;;
         esac
     done
-    # the recipe itself: a compiler that makes a suite of this exit code
+    # the recipe: a stand-in compiler makes a suite with this exit code
     mkdir -p "$tmp/dir/examples" && cp Makefile "$tmp/dir" && : > "$tmp/dir/examples/suite.cu"
     printf '#!/bin/sh\nprintf "#!/bin/sh\\nexit %%s\\n" "$PLAY_EXIT" > build/suite && chmod +x build/suite\n' > "$play/bin/playcc"
     chmod +x "$play/bin/playcc"
@@ -121,7 +121,7 @@ if [ -f examples/suite.cu ]; then
     run env PATH="$path" PLAY_EXIT=1 $make -C "$tmp/dir" -B run NVCC= CC="$playcc"
     if [ $rc -ne 0 ]; then pass; else fail "make run: a suite that fails: exit code 0"; fi
     check_not_err "make run: nothing was serialised" WARNING
-    # a compiler that has something to say: all of it is shown, and a product that was serialised once more
+    # compiler messages are all shown, and a serialised product is repeated
     note="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it"
     printf '#!/bin/sh\necho "%s" >&2\necho "ptxas info    : said last" >&2\n' "$note" > "$play/bin/playnote"
     sed 1d "$play/bin/playcc" >> "$play/bin/playnote" && chmod +x "$play/bin/playnote"
@@ -130,7 +130,7 @@ if [ -f examples/suite.cu ]; then
     check_err "make run shows the note" '^ptxas info    : \(C7510\)'
     check_err "make run shows what comes behind it" 'said last'
     check_err "make run with a serialised product" '^WARNING: ptxas serialised wgmma products'
-    # a compiler that fails: no suite of before is run
+    # a compiler that fails: an old suite is not run
     printf '#!/bin/sh\necho "error: no" >&2\nexit 1\n' > "$play/bin/playfail" && chmod +x "$play/bin/playfail"
     run env PATH="$path" $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playfail"
     if [ $rc -ne 0 ]; then pass; else fail "make run: a compiler that fails: exit code 0"; fi
@@ -149,7 +149,7 @@ if [ -f examples/suite.cu ]; then
 else
     skip "examples/suite.cu is not there"
 fi
-# what the suite takes to compile, by an nvcc that says what its parts took
+# compile time of the suite, with a stand-in nvcc that reports the times of its parts
 cat > "$play/bin/playtime" << 'EOF'
 #!/bin/sh
 while [ $# -gt 0 ]; do

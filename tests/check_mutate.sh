@@ -160,7 +160,7 @@ check_same "a seed gives the same mutants" "$(grep -c '^looked' "$tmp/first") $(
     "$(grep -c '^looked' "$out") $(sed '/^ /d' "$out" | cksum)"
 mutate --again "$tmp/result.json"
 check_same "--again: those that survived" "$(grep -c '^looked' "$out")" "$(grep -c 'looked .* SURVIVED' "$tmp/first")"
-# another header: what tests execute of its old lines is known, what fails on it without a mutation catches nothing
+# a changed header: coverage of unchanged lines is kept; a test that fails without a mutation catches nothing
 sed '1i // a line more' "$tmp/before.h" > "$toy/kbench.h"
 mutate --at "$(at 'int sum'):plus"
 check_not_err "another header: nothing is learnt anew" 'learning'

@@ -13,6 +13,8 @@ case_of() {
 }
 case_of passes "2 passed, 0 failed, 0 skipped" "" "CHECK(1); CHECK_INT(2, 2); return test_end();"
 case_of fails "1 passed, 1 failed, 0 skipped" "" "CHECK(1); CHECK_STR(\"a\", \"b\"); return test_end();"
+check_out "fails: the line of the test" '^FAIL  .*fails +[0-9]+ s, [0-9]+\.[0-9] s of CPU   1 passed, 1 failed, 0 skipped$'
+check_out "fails: what all tests took" '^[0-9]+ s, [0-9]+\.[0-9] s of CPU$'
 check_out "fails: says what and where" 'FAIL .*fails.c:3: .*is "a", not "b"'
 case_of skips "1 passed, 0 failed, 1 skipped" "" 'CHECK(1); SKIP("no %s", "moon"); return test_end();'
 check_out "skips: lists the reason" '1 x .*no moon'
@@ -41,7 +43,7 @@ check_out "a script: says what" 'FAIL .*a reason'
 run env BUILD="$tmp/build" sh tests/run.sh no/such/test.c
 check_rc "a test that is not there" 2
 
-# --- side by side, and one at a time
+# --- in parallel, and one at a time
 for me_and_other in "one two" "two one"; do
     set -- $me_and_other
     printf '. tests/lib.sh\n: > "%s"\nn=0\nwhile [ ! -f "%s" ] && [ $n -lt 20 ]; do sleep 1 && n=$((n + 1)); done\ncheck met [ $n -lt 20 ]\nfinish\n' \
@@ -55,7 +57,7 @@ check_same "two tests at once, and one at a time that measures" "$(tail -n 1 "$o
 run env BUILD="$tmp/build" TEST_JOBS=1 sh tests/run.sh "$tmp/first.sh" "$tmp/second.sh"
 check_same "one at a time" "$(tail -n 1 "$out")" "2 passed, 0 failed, 0 skipped"
 
-# --- what make test leaves out
+# --- tests that make test leaves out
 toy=$tmp/toy
 mkdir -p "$toy/tests/cli" "$toy/tests/host"
 cp tests/run.sh tests/lib.sh tests/test.h tests/json.h tests/guarded.h "$toy/tests"

@@ -6,7 +6,7 @@
 readme=tests/README.md
 words=$(wc -w < $readme | tr -d ' ')
 if [ "$words" -le 1300 ]; then pass; else fail "$readme has $words words, bound 1300"; fi
-# the ten functions through which a sample passes: each is defined, and takes part
+# the ten functions that process a sample: each is defined, and is called
 check_same "the way of a sample: functions" "$(grep -cE '^[0-9]+\. `kbi_' $readme)" 10
 for name in $(sed -nE 's/^[0-9]+\. `(kbi_[a-z_]*)`.*/\1/p' $readme); do
     if grep -qE "^[a-z].*[ *]$name\(.*\{\$" kbench.h; then pass; else fail "$readme: kbench.h defines no $name"; fi

@@ -187,6 +187,12 @@ why_no_gpu() {
     fi
 }
 
+# cpu FILE: $seconds of CPU of this shell and its ended children. A subshell would have begun at zero.
+cpu() {
+    times > "$1"
+    seconds=$(tr ms '  ' < "$1" | awk '{ t += 60 * ($1 + $3) + $2 + $4 } END { printf "%.1f", t }')
+}
+
 # run_one FILE: runs a test, prints its lines at once, and leaves its counts in $logs/NAME.sum
 run_one() {
     name_of "$1"
@@ -231,11 +237,13 @@ run_one() {
     sed -n 's/^SKIP: //p' "$log" > "$logs/$flat.skips"
     echo "$p $f $s" > "$logs/$flat.sum"
     word=ok && [ "$f" -gt 0 ] && word=FAIL
+    cpu "$logs/$flat.cpu"
     {
         [ -z "$again" ] || echo "$again"
         sed -n 's/^FAIL: /FAIL  /p' "$log"
         [ -z "$tail" ] || { tail -n 15 "$log" | sed '/^FAIL: /d; s/^/      /' && echo "$tail"; }
-        printf '%-5s %-28s %s s   %s passed, %s failed, %s skipped\n' "$word" "$name" "$(($(date +%s) - start))" "$p" "$f" "$s"
+        printf '%-5s %-28s %s s, %s s of CPU   %s passed, %s failed, %s skipped\n' "$word" "$name" \
+            "$(($(date +%s) - start))" "$seconds" "$p" "$f" "$s"
     } > "$logs/$flat.said"
     cat "$logs/$flat.said" # at once: other tests end, too
 }
@@ -268,6 +276,7 @@ for w in $wanted; do
         echo "$t" >> "$list"
     done
 done
+began=$(date +%s)
 again="--one"
 [ -z "$sanitize" ] || again="--sanitize $again"
 [ -z "$no_skip" ] || again="--no-skip $again"
@@ -321,6 +330,8 @@ if [ -s "$logs/skips" ]; then
     echo "skipped:"
     sort "$logs/skips" | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)$/  \1 x  \2/'
 fi
+cpu "$logs/cpu"
 echo
+echo "$(($(date +%s) - began)) s, $seconds s of CPU"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

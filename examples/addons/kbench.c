@@ -1,8 +1,25 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The tool: kbench with its report and without a benchmark. It shows, compares and converts records of any run.
+// The tool: kbench with kbench_report.h and without a benchmark. It shows, compares and converts the records of any run.
 //     cc -O2 examples/addons/kbench.c -o kbench -lm        (make tool)
 //     ./kbench --load results.json --html page.html
 #define KBENCH_IMPLEMENTATION
 #include "../../kbench.h"
 #include "kbench_report.h"
+
+// Outputs are asked in the order in which they were added: --load, --compare, --race and --explain have answered before.
+static int nothing_to_run(const char* value) {
+    (void)value;
+    if (kbi_options_now->on[KBI_OPTION_env]) return -1;
+    kbi_error("%s has no benchmark of its own. Name the records with --load FILE or --compare A B, the programs with "
+              "--race OLD NEW, or a flag, key or column with --explain NAME.",
+              kbi_process.program);
+    return KBI_EXIT_USAGE;
+}
+
+KBI_CONSTRUCTOR static void add_nothing_to_run(void) {
+    static kb_output output;
+    output.instead = nothing_to_run;
+    kb_add_output(&output);
+}
+
 KBENCH_MAIN()

@@ -547,6 +547,16 @@ static void kbi_energy_close(kb_state* kb) {
   >>activity  the block's kernels, copies and calls, run by run, from CUPTI's records.
 ---------------------------------------------------------------------------------------------------------------*/
 
+// A text of what is being looked into, by a key of its own: where it lies.
+KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_mapped* slot = kbi_map_find(&in->names, key);
+    if (slot->key) return (int32_t)slot->at;
+    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
+    kbi_put(&in->texts, text, strlen(text) + 1);
+    return (int32_t)slot->at;
+}
+
 #if KBI_CUDA
 enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
 
@@ -562,6 +572,12 @@ static void kbi_activity_keep(const kbi_recorded* r) {
     else
         kbi_put(&in->events, (const char*)r, sizeof *r);
 }
+
+typedef struct kbi_activity_call { // CUpti_ActivityAPI
+    uint32_t kind, id;
+    uint64_t start, end;
+    uint32_t process, thread, correlation, result;
+} kbi_activity_call;
 
 // "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
 static int32_t kbi_call_name(int domain, uint32_t id) {
@@ -806,57 +822,47 @@ static void kbi_activity_close(kb_state* kb) {
 // The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
 // word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
 // CUPTI's.
+// clang-format off
+#define KBI_RANGE_CALLS(x) /* name in the library, size of its structure; words of that from 2 on */                 \
+    x(INIT, cuptiProfilerInitialize, 16)                                                                             \
+    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
+    x(CHIP, cuptiDeviceGetChipName, 32) /* 2: device; 3: its name */                                                 \
+    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* 2: context; 3: size; 4: image */                        \
+    x(HOST, cuptiProfilerHostInitialize, 48) /* 2: kind; 3: chip; 4: image; 5: the object */                         \
+    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* 2: object; 3: name */                                     \
+    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* 2: object; 3: names; 4: how many */                             \
+    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* 2: object; 3: size */                                 \
+    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* 2: object; 3: size; 4: image */                                \
+    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* 2: size; 3: image; 4: passes */                                \
+    x(ENABLE, cuptiRangeProfilerEnable, 32) /* 2: context; 3: the profiler */                                        \
+    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* 2: profiler; 3, 4: names; 5-7: ranges, nodes, size */  \
+    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* 2: profiler; 3: size; 4: image */                   \
+    x(SET, cuptiRangeProfilerSetConfig, 90) /* 2: profiler; 3-6: images; 7: range, replay; 8: ranges, ... */         \
+    x(START, cuptiRangeProfilerStart, 24) /* 2: profiler */                                                          \
+    x(PUSH, cuptiRangeProfilerPushRange, 32) /* 2: profiler; 3: name */                                              \
+    x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
+    x(STOP, cuptiRangeProfilerStop, 41) /* 2: profiler; 5, first byte: all passes are submitted */                   \
+    x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
+    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* 2: object; 3, 4: data; 5: which; 6-8: names, values */    \
+    x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \
+    x(HOST_END, cuptiProfilerHostDeinitialize, 24)
+// clang-format on
+
 typedef enum kbi_range_call {
-    KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,      // 2: device; 3: its name
-    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
-    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
-    KBI_RANGE_METRIC,      // 2: object; 3: name
-    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
-    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
-    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
-    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
-    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
-    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
-    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
-    KBI_RANGE_START, // 2: profiler
-    KBI_RANGE_PUSH,  // 2: profiler; 3: name
-    KBI_RANGE_POP,
-    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
-    KBI_RANGE_DECODE,
-    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
-    KBI_RANGE_DISABLE,
-    KBI_RANGE_HOST_END,
-    KBI_RANGE_CALLS
+#define KBI_X(id, name, size) KBI_RANGE_##id,
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+        KBI_RANGE_COUNT
 } kbi_range_call;
 
 static const struct {
     const char* name;
     unsigned size;
-} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
-                        { "cuptiProfilerDeviceSupported", 52 },
-                        { "cuptiDeviceGetChipName", 32 },
-                        { "cuptiProfilerGetCounterAvailability", 40 },
-                        { "cuptiProfilerHostInitialize", 48 },
-                        { "cuptiProfilerHostGetMetricProperties", 60 },
-                        { "cuptiProfilerHostConfigAddMetrics", 40 },
-                        { "cuptiProfilerHostGetConfigImageSize", 32 },
-                        { "cuptiProfilerHostGetConfigImage", 40 },
-                        { "cuptiProfilerHostGetNumOfPasses", 40 },
-                        { "cuptiRangeProfilerEnable", 32 },
-                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
-                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
-                        { "cuptiRangeProfilerSetConfig", 90 },
-                        { "cuptiRangeProfilerStart", 24 },
-                        { "cuptiRangeProfilerPushRange", 32 },
-                        { "cuptiRangeProfilerPopRange", 24 },
-                        { "cuptiRangeProfilerStop", 41 },
-                        { "cuptiRangeProfilerDecodeData", 32 },
-                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
-                        { "cuptiRangeProfilerDisable", 24 },
-                        { "cuptiProfilerHostDeinitialize", 24 } };
+} kbi_range_calls[] = {
+#define KBI_X(id, name, size) { #name, size },
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+};
 
 // Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
 static const struct {
@@ -903,7 +909,7 @@ static const struct {
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
 static struct kbi_ranging { // one case's
-    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
+    int (*calls[KBI_RANGE_COUNT])(uint64_t*);
     uint64_t host, profiler; // objects of CUPTI's
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
     char own[512]; // metrics by name
@@ -1006,7 +1012,7 @@ static bool kbi_range_configure(const char* chip, const char* set) {
 }
 
 static void kbi_range_find(void* library) {
-    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
 }
 
 static void kbi_range_end(void) {
@@ -2035,42 +2041,31 @@ static void kbi_look_call(kbi_run* run, int number) {
 
 // --- what is looked at: this program, in another process ---
 
-// How far the program came, -1: nowhere. over: to its end. False: the file holds something else.
-static bool kbi_look_told(const char* path, int* at, bool* over) {
+// Whether the program came to its end; at: its last case, -1: none was begun.
+static bool kbi_look_told(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
+    bool over = false;
     *at = -1;
-    *over = false;
-    bool good = true;
-    if (kbi_file_text(path, &text))
-        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
-            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
-            good = done || strncmp(p, "at ", 3) == 0;
-            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
-            *over |= done;
-        }
+    kbi_file_text(path, &text);
+    for (const char* p = text.s ? text.s : ""; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+        if (strncmp(p, "at ", 3) == 0)
+            *at = (int)strtol(p + 3, NULL, 10);
+        else
+            over = true; // "done", or "no GPU"
+    }
     kbi_text_free(&text);
-    return good;
+    return over;
 }
 
-// Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
-// one that ended it: "at 3", "done", or why there is nothing to see.
+// Runs each case's check, and its block between marks.
 static int kbi_look_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_desk.run;
     kbi_plan plan;
-    bool over;
-    int first;
-    struct stat about;
     const char* told = getenv(KBI_LOOK);
-    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
-    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
-    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
-    if (!kbi_look_told(told, &first, &over))
-        return kbi_error("%s %s: that file is not one of --ncu or --nsys, so it is left as it is", KBI_LOOK, told),
-               KBI_EXIT_USAGE;
-    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
-    first = over ? 0 : first + 1;
+    int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
+    FILE* f = file < 0 ? NULL : fdopen(file, "a");
+    if (!f) return kbi_error("%s %s: %s", KBI_LOOK, told, strerror(errno)), KBI_EXIT_USAGE;
+    unsetenv(KBI_LOOK); // programs of kbench that a benchmark starts are not looked at
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
     s->recipe.device = (int)o->gpu;
@@ -2079,7 +2074,7 @@ static int kbi_look_main(const kbi_options* o) {
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
     bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_OWN;
     kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
-    for (int i = first; i < plan.n && here; i++) {
+    for (int i = 0; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
         kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
@@ -2307,37 +2302,34 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 // --- a look ---
 
 // What the tool wrote, or makes of its report.
-static void kbi_vendor_read(kbi_vendor* v, bool say) {
+static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
     if (nsys) kbi_nsys_stats(v);
     if (nsys) kbi_vendor_run(v, v->csv, false);
-    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys && say) kbi_vendor_say(v, false);
+    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys) kbi_vendor_say(v, false);
     kbi_text_free(&csv);
 }
 
-// Once, and once more behind each case that ended the program. false: the tool saw nothing.
+// False: the tool saw nothing.
 static bool kbi_vendor_look(kbi_vendor* v) {
-    const kbi_plan* plan = v->s->plan;
-    bool over = false;
-    for (int before = -1, at;; before = at) {
-        kbi_vendor_begin(v);
-        if (kbi_is(v->name, "ncu"))
-            kbi_ncu_words(v);
-        else
-            kbi_nsys_words(v);
-        kbi_vendor_self(v);
-        if (before < 0) kbi_vendor_say(v, true);
-        int status = kbi_vendor_run(v, v->words, true);
-        if (kbi_desk.interrupted) return true;
-        kbi_vendor_read(v, before < 0);
-        kbi_look_told(v->told, &at, &over);
-        if (over && at < 0) return true; // no GPU, and the run says so
-        if (over && status == 0 && v->looks->n) return true;
-        if (over || at == before) return kbi_vendor_explain(v, status), false;
-        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
-        unlink(v->csv);
-    }
+    int at;
+    kbi_vendor_begin(v);
+    if (kbi_is(v->name, "ncu"))
+        kbi_ncu_words(v);
+    else
+        kbi_nsys_words(v);
+    kbi_vendor_self(v);
+    kbi_vendor_say(v, true);
+    int status = kbi_vendor_run(v, v->words, true);
+    if (kbi_desk.interrupted) return true;
+    kbi_vendor_read(v);
+    bool over = kbi_look_told(v->told, &at);
+    if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
+    if (over || at < 0) return kbi_vendor_explain(v, status), false;
+    kbi_warn("--%s: %s ended the program under %s, so the cases behind it were not seen; --exclude leaves it out",
+             v->name, v->s->plan->cases[at].name, v->name);
+    return true;
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {

@@ -34,6 +34,7 @@ CONTENTS (search for the tag)
     >>load         records of earlier runs, shown without a run
     >>resume       records that an earlier run has left in the file of --jsonl, which stand for measuring their cases again
     >>race         built programs in alternating fresh processes
+    >>explain      --explain NAME: what a flag, a key of the record or a column of the table means, with an example
     >>registered   the add-on's outputs
 */
 #ifndef KBENCH_REPORT_H
@@ -61,6 +62,7 @@ KBI_CODE_BEGIN
         KBI_REPEATS | KBI_IN_LOAD)                                                                              \
     KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
     KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
+    KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)          \
     KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_FILE)                  \
     x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,          \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
@@ -411,8 +413,9 @@ static bool kbi_read_text(kbi_reader* r) {
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
         if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
     }
-    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
-    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
+    const char *p = r->token.s, *end = p + r->token.n;
+    unsigned code;
+    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p, &code);
     return !high || p == end ||
            kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
 }
@@ -519,7 +522,8 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         }
     }
     if (more < 0) return false;
-    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
+    out->of = (kb_param*)kbi_arena_alloc(&r->to->arena, sizeof(kb_param) * (size_t)n);
+    if (n) memcpy((void*)out->of, list, sizeof(kb_param) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -540,7 +544,9 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
         r->values[n] = number.x;
     }
     if (more < 0) return false;
-    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
+    double* values = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)n);
+    if (n) memcpy(values, r->values, sizeof(double) * (size_t)n);
+    out->of = values;
     out->n = n;
     return true;
 }
@@ -2168,8 +2174,8 @@ static void kbi_go_name(kbi_text* t, const char* name) {
     while (end && isdigit((unsigned char)clean.s[end - 1])) end--;
     if (end && end < clean.n && clean.s[end - 1] == '-') clean.s[end - 1] = '_';
     for (size_t i = 0, n; i < clean.n; i += n) {
-        n = (size_t)kbi_utf8((const unsigned char*)clean.s + i);
-        unsigned code = kbi_code_point(clean.s + i, (int)n);
+        unsigned code;
+        n = (size_t)kbi_utf8(clean.s + i, &code);
         bool blank = code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
                      code == 0x202f || code == 0x205f || code == 0x3000;
         kbi_put(t, blank ? "_" : clean.s + i, blank ? 1 : n);
@@ -5976,7 +5982,7 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
     const char* path = kbi_options_now->jsonl;
     int file = like ? kbi_lines_lock(l) : kbi_open_input(path, false);
     bool none = file < 0 && errno == ENOENT && !like, good = none || (file >= 0 && kbi_past_read(file));
-    if (!good && errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
+    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
     int64_t done = good ? kbi_past_find(cases, n, like) : 0;
     if (good && like && !kbi_past_drop(file, l->path))
         good = (kbi_error("--resume: cannot replace %s: %s", path, strerror(errno)), false);
@@ -6351,6 +6357,291 @@ static int kbi_race_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>explain   --explain NAME: what a flag, a key of the record or a column of the table means, with an example.
+---------------------------------------------------------------------------------------------------------------*/
+
+// An example for each flag of KB_FLAGS: code or a command line; // is the mistake, or what changes. A flag without an
+// example does not compile.
+#define KBI_EXAMPLE_VERIFY_FAIL "kb_check(kb, y, want, n, 1e-3); // f16 needs more than 1e-6"
+#define KBI_EXAMPLE_STALE "KB_TIME(kb) { if (!done) launch(y), done = 1; } // launch always"
+#define KBI_EXAMPLE_WORK_CHANGED "KB_SAMPLE(kb) { reset(x); KB_TIME(kb) { sort_in_place(x); } }"
+#define KBI_EXAMPLE_CUDA_ERROR "compute-sanitizer ./bench --no-isolate --filter scale"
+#define KBI_EXAMPLE_NO_WORK "KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); }"
+#define KBI_EXAMPLE_NO_LOOP "KB_TIME(kb) { launch(); } // launch() alone is not timed"
+#define KBI_EXAMPLE_LEFT_EARLY "KB_TIME(kb) { launch(); if (last) break; } // leave out the break"
+#define KBI_EXAMPLE_TRANSFER "kb_expect(kb, KB_EXPECT_TRANSFER); // the copy is what is measured"
+#define KBI_EXAMPLE_SYNC_INSIDE "KB_TIME(kb) { launch(); cudaDeviceSynchronize(); } // leave it out"
+#define KBI_EXAMPLE_ALLOC_INSIDE "float* work = KB_ALLOC(kb, float, n); // before KB_TIME"
+#define KBI_EXAMPLE_SIDE_STREAM "cublasSetStream(handle, kb->stream); // before KB_TIME"
+#define KBI_EXAMPLE_ABOVE_ROOF "kb_bytes(kb, 2.0 * sizeof(float) * n); // one read, one write"
+#define KBI_EXAMPLE_NOT_COLD "./bench --hot --filter scale // times data in cache"
+#define KBI_EXAMPLE_TIMEOUT "./bench --timeout 300s --filter scale"
+#define KBI_EXAMPLE_OOM "./bench --size small // or -a n=1M"
+#define KBI_EXAMPLE_CRASHED "gdb --args ./bench --no-isolate --filter scale"
+#define KBI_EXAMPLE_OVERRUN "if (i < n) y[i] = x[i]; // the bound was missing"
+#define KBI_EXAMPLE_BAD_CASE "float* hx = kb_host(kb, x); // before KB_TIME, not after"
+#define KBI_EXAMPLE_FLOOR "./bench -a n=16M // instead of n=4k"
+#define KBI_EXAMPLE_QUANTISED "KB_TIME(kb) { for (int i = 0; i < 100; i++) step(data + i); }"
+#define KBI_EXAMPLE_UNGATED "KB_TIME(kb) { for (int i = 0; i < 8; i++) launch(); } // not 10000"
+#define KBI_EXAMPLE_UNVERIFIED "KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6);"
+#define KBI_EXAMPLE_THROTTLED "nvidia-smi -lgc 1400 // MHz; nvidia-smi -rgc undoes it"
+#define KBI_EXAMPLE_CLOCK_VARIES "nvidia-smi -lgc 1400 // MHz; nvidia-smi -rgc undoes it"
+#define KBI_EXAMPLE_UNSETTLED "./bench --warmup 2s"
+#define KBI_EXAMPLE_DRIFT "./bench --thorough --warmup 2s"
+#define KBI_EXAMPLE_AUTOCORR "./bench --procs 5"
+#define KBI_EXAMPLE_BIMODAL "./bench --svg samples.svg --plot samples // draws both groups"
+#define KBI_EXAMPLE_OUTLIERS "./bench --columns time,time_ms_p95,time_ms_max"
+#define KBI_EXAMPLE_NOISY "./bench --cpu 2 --max-time 5s"
+#define KBI_EXAMPLE_FEW "./bench --max-time 5s"
+#define KBI_EXAMPLE_PLACEMENT "float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);"
+#define KBI_EXAMPLE_SHARED_GPU "nvidia-smi; ./bench --device 1"
+#define KBI_EXAMPLE_DECLARED_BYTES "./bench --counters --filter scale // compare with kb_bytes"
+#define KBI_EXAMPLE_DECLARED_FLOPS "./bench --counters --filter scale // compare with kb_flops"
+#define KBI_EXAMPLE_CONSTANT_DATA "kb_fill(kb, x, n, KB_NORMAL); // before KB_TIME"
+#define KBI_EXAMPLE_LEAK "float* work = KB_ALLOC(kb, float, n); // kbench frees it"
+#define KBI_EXAMPLE_DEBUG_BUILD "nvcc -O3 bench.cu -o bench // not -G, not -O0"
+
+static const char* const kbi_flag_examples[] = {
+#define KBI_X(name, level, mark, what, why, advice) KBI_EXAMPLE_##name,
+    KB_FLAGS(KBI_X)
+#undef KBI_X
+};
+
+// Why a column or a group of keys matters, and how to use it. The meaning is in KB_RECORD.
+static const struct {
+    int column;
+    const char *why, *use;
+} kbi_column_reasons[] = {
+    { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from it",
+      "compare times only from the same machine, cache state and clock" },
+    { KBI_COLUMN_SPREAD, "a difference smaller than this cannot be seen",
+      "reduce it with --max-time, --thorough or --procs" },
+    { KBI_COLUMN_GBPS, "if memory is the limit, this and not FLOP/s shows how good a kernel is",
+      "declare the traffic that the task needs: kb_bytes(kb, 2.0 * sizeof(float) * n)" },
+    { KBI_COLUMN_GFLOPS, "if arithmetic is the limit, this shows how good a kernel is",
+      "declare the operations that the task needs: kb_flops(kb, 2.0 * m * n * k)" },
+    { KBI_COLUMN_ITEMS, "it compares cases of different sizes in the user's unit, for example tokens",
+      "declare the items of a launch: kb_items(kb, tokens)" },
+    { KBI_COLUMN_ROOF, "it shows how much faster any kernel could be on this machine",
+      "if it is near 100 %, reduce the traffic or the operations instead" },
+    { KBI_COLUMN_BAR, "it draws the share of the roof, so that the weak rows stand out",
+      "start with the shortest bars" },
+    { KBI_COLUMN_MEMORY, "it limits the problem size, and what else fits on the GPU",
+      "--memory-threshold makes growth a regression" },
+    { KBI_COLUMN_ENERGY, "a faster kernel may use more energy", "measure it with --energy; 3 s more per case" },
+    { KBI_COLUMN_FLOP_J, "it compares the energy efficiency of kernels of different sizes",
+      "measure it with --energy, and declare kb_flops" },
+    { KBI_COLUMN_BYTE_J, "it compares the energy efficiency of kernels of different sizes",
+      "measure it with --energy, and declare kb_bytes" },
+    { KBI_COLUMN_SAMPLES, "the interval needs 6 samples, the 99 % quantile 300",
+      "set it with --iters, or indirectly with --max-time and --precision" },
+    { KBI_COLUMN_SPEEDUP, "above 1 the row is faster than the baseline; both ran in interleaved rounds",
+      "trust it if its interval excludes 1; = means equivalent, ~ means not certain" },
+    { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
+      "narrow it with more rounds: --thorough or --rounds 64" }
+};
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a row for each column");
+
+static const struct {
+    const char *group, *why, *use;
+} kbi_group_reasons[] = {
+    { "what", "it identifies the case; two records are compared if these keys agree",
+      "select cases with --filter, --op, --impl, --dtype or --size" },
+    { "time", "it shows the distribution of the time, or how the clock was read",
+      "show it as a column with --columns, or sort by it with --sort" },
+    { "rate", "it compares the case with the machine's peak and with other sizes",
+      "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
+    { "memory", "memory limits the problem size, and what else fits on the machine",
+      "--memory-threshold makes growth a regression" },
+    { "contest", "it says whether a difference between implementations is real",
+      "compare implementations in one run; kbench interleaves them in rounds" },
+    { "trust", "it says whether the number may be used", "read it before the time; --explain FLAG explains a flag" },
+    { "kernel", "the launch configuration limits occupancy, and so the speed",
+      "compare it between implementations, and with the compiler's report" },
+    { "machine", "the time belongs to this machine and its state",
+      "keep it constant between runs; --compare and --baseline list differences" },
+    { "run", "it allows to find or repeat the run", "repeat the command with the same seed, build and commit" }
+};
+
+// A record of invented values, from which --explain takes its examples; then values of keys that are null in it.
+static const char kbi_example_record[] =
+    "{\"name\": \"scale/impl=vec4/dtype=f32/n=16777216\", \"operation\": \"scale\", \"direction\": \"fwd\", "
+    "\"implementation\": \"vec4\", \"origin\": \"own\", \"rung\": 1, \"dtype\": \"f32\", \"batch_size\": 8, "
+    "\"sequence_length\": 2048, \"tensor_dimension\": 1024, \"params\": {\"dtype\": \"f32\", \"n\": 16777216}, "
+    "\"planned\": 2, \"time_ms\": 0.0482, \"time_ms_mean\": 0.0483, \"time_ms_std\": 0.0001, "
+    "\"time_ms_min\": 0.048, \"time_ms_max\": 0.0486, \"time_ms_mad\": 0.0001, \"time_ms_p5\": 0.0481, "
+    "\"time_ms_p25\": 0.0481, \"time_ms_p75\": 0.0483, \"time_ms_p95\": 0.0484, \"time_ms_p99\": 0.0485, "
+    "\"time_ms_ci_low\": 0.0481, \"time_ms_ci_high\": 0.0483, \"cv\": 0.0025, \"precision\": 0.002, "
+    "\"samples\": 320, \"samples_ms\": [0.0482, 0.0481, 0.0483], \"cache\": \"cold\", \"timer\": \"events\", "
+    "\"time_ms_raw\": 0.0509, \"bias_ms\": 0.0027, \"floor_ms\": 0.003, \"wall_ms\": 86.4, "
+    "\"launches_per_sample\": 8, \"samples_retaken\": 0, \"processes\": 3, "
+    "\"process_ms\": [0.0482, 0.0481, 0.0483], \"inference_speed\": 20747, \"throughput_gbps\": 2785, "
+    "\"gflops\": 348, \"items_per_second\": 3.48e11, \"queries_per_second\": 20747, \"gpu_efficiency\": 65.7, "
+    "\"roof\": \"copy\", \"compute_roof\": \"f32\", \"compute_roof_gflops\": 64457, \"bound\": \"memory\", "
+    "\"bytes\": 134217728, \"flops\": 16777216, \"flops_per_joule\": 1.1e9, \"bytes_per_joule\": 8.8e9, "
+    "\"counters\": {\"dram_read_bytes\": 67108864}, \"counter_units\": {\"dram_read_bytes\": \"B\"}, "
+    "\"memory_mb\": 132, \"memory_bytes\": 138412032, \"host_memory_mb\": 64, \"leaked_bytes\": 0, "
+    "\"baseline\": \"naive\", \"speedup\": 1.21, \"speedup_low\": 1.2, \"speedup_high\": 1.22, "
+    "\"noise_floor\": 0.004, \"verdict\": \"FASTER\", \"rating\": \"excellent\", \"shared_buffers\": true, "
+    "\"winner\": \"vec4\", \"winner_certain\": true, \"status\": \"ok\"}";
+static const char kbi_example_rest[] =
+    "{\"name\": \"\", \"operation\": \"\", \"verified\": true, \"max_error\": 1.2e-07, \"tolerance\": 1e-06, "
+    "\"flags\": [\"NOISY\", \"SHARED_GPU\"], \"message\": \"2 other processes use this GPU\", "
+    "\"kernel\": \"scale(float const*, float*, int)\", \"grid\": \"16384x1x1\", \"block\": \"256x1x1\", "
+    "\"registers\": 10, \"shared_bytes\": 0, \"local_bytes\": 0, \"occupancy_theoretical\": 100, "
+    "\"occupancy_achieved\": 91.5, \"backend\": \"cuda\", \"device\": 0, \"gpu\": \"NVIDIA H200\", "
+    "\"compute_capability\": \"9.0\", \"driver\": \"580.159.04\", \"cuda\": \"13.0\", "
+    "\"no_gpu\": \"built without CUDA\", \"tool\": \"compute-sanitizer\", \"copy_roof_gbps\": 4236, "
+    "\"read_roof_gbps\": 4400, \"write_roof_gbps\": 4100, \"sm_clock_mhz\": 1973, \"memory_clock_mhz\": 3201, "
+    "\"clocks_locked\": false, \"power_w\": 122, \"energy_mj\": 15.2, \"idle_power_w\": 76, "
+    "\"temperature_c\": 38, \"throttle\": \"power cap\", \"l2_bytes\": 62914560, \"ecc\": true, \"mig\": false, "
+    "\"host\": \"node17\", \"cpu\": \"Intel(R) Xeon(R) Processor\", \"cpus\": \"0-15\", \"cpu_clock_mhz\": 2800, "
+    "\"cpu_governor\": \"performance\", \"cpu_boost\": true, \"preemptions\": 4, \"cpu_waited\": 0.2, "
+    "\"cpu_stolen\": 0.1, \"kernel_version\": \"6.18.44\", \"environment\": {\"aslr\": \"2\"}, "
+    "\"kbench_version\": \"0.1.0\", \"schema\": 3, \"date\": \"2026-01-31T23:59:59Z\", "
+    "\"binary\": \"a89fc4fd34fd21cf\", \"command\": \"./bench --json r.json\", \"seed\": 42, "
+    "\"git_commit\": \"5726b6f196cee6ad5a5896800e9b1d1af50b8200\", \"build\": \"13.3.0, optimised, CUDA\", "
+    "\"run_id\": \"5ad6882dcd8ce7b3\", \"shard\": \"1/4\", \"place\": 2}";
+
+static void kbi_explain_line(kbi_table* t, const char* label, const char* text) {
+    enum { KBI_EXPLAIN_INDENT = 12 };
+    kbi_putf(&t->text, "  %-*s", KBI_EXPLAIN_INDENT - 2, label);
+    kbi_table_hang(t, KBI_EXPLAIN_INDENT, KBI_EXPLAIN_INDENT, text);
+}
+
+static void kbi_explain_flag(kbi_table* t, int f) {
+    kbi_putf(&t->text, kbi_flags[f].error ? "%s: a flag; it replaces the time of the case, and the exit code is 1\n"
+                                          : "%s: a flag; the time stays, and the row of the table ends with %s\n",
+             kbi_flags[f].name, kbi_flags[f].mark);
+    kbi_explain_line(t, "what", kbi_flags[f].what);
+    kbi_explain_line(t, "why", kbi_flags[f].why);
+    kbi_explain_line(t, "fix", kbi_flags[f].advice);
+    if (kbi_flag_advice((kb_flag)f, false) != kbi_flags[f].advice)
+        kbi_explain_line(t, "on a CPU", kbi_flag_advice((kb_flag)f, false));
+    kbi_explain_line(t, "example", kbi_flag_examples[f]);
+}
+
+// The row of a record, with its heading, as the table shows it.
+static void kbi_explain_row(kbi_table* t, const kb_result* r, int column) {
+    kbi_table row;
+    kbi_table_open(&row, &t->how);
+    row.bare = true;
+    if (column != KBI_COLUMN_TIME) row.chosen[row.n_chosen++] = kbi_shown_column(KBI_COLUMN_TIME);
+    row.chosen[row.n_chosen++] = kbi_shown_column(column);
+    kbi_table_block(&row, &r, 1, false);
+    for (const char* s = row.text.s; *s; s += strcspn(s, "\n"), s += *s == '\n')
+        if (*s != '\n') kbi_putf(&t->text, "    %.*s\n", (int)strcspn(s, "\n"), s);
+    kbi_text_free(&row.text);
+    kbi_arena_free(&row.scratch);
+}
+
+static int kbi_explain_column_of(const kbi_key* key) { // -1: no column shows it
+    for (int i = 0; i < KBI_COUNT(kbi_columns); i++)
+        if (kbi_is(kbi_columns[i].key, key->name)) return i;
+    return -1;
+}
+
+static void kbi_explain_reasons(kbi_table* t, const kbi_key* key, int column) {
+    for (int i = 0; i < KBI_COUNT(kbi_column_reasons); i++) {
+        if (kbi_column_reasons[i].column != column) continue;
+        kbi_explain_line(t, "why", kbi_column_reasons[i].why);
+        kbi_explain_line(t, "use", kbi_column_reasons[i].use);
+    }
+    for (int i = 0; i < KBI_COUNT(kbi_group_reasons) && column < 0; i++) {
+        if (!kbi_is(kbi_group_reasons[i].group, key->group)) continue;
+        kbi_explain_line(t, "why", kbi_group_reasons[i].why);
+        kbi_explain_line(t, "use", kbi_group_reasons[i].use);
+    }
+}
+
+static void kbi_explain_column(kbi_table* t, int column, const kb_result* r) {
+    const kbi_key* key = kbi_key_named(kbi_columns[column].key);
+    kbi_putf(&t->text, "%s: a column of the table; it shows the key %s of the record\n", kbi_columns[column].title,
+             key->name);
+    kbi_explain_line(t, "what", key->meaning);
+    kbi_explain_reasons(t, key, column);
+    kbi_puts(&t->text, "  example\n");
+    kb_result plain = *r;
+    plain.flags = 0;
+    kbi_explain_row(t, &plain, column);
+}
+
+static void kbi_explain_key(kbi_table* t, const kbi_key* key, const kb_result* r) {
+    kbi_text value = KBI_BLANK;
+    kbi_putf(&t->text, "%s: a key of the record%s\n", key->name,
+             key->withheld ? "; null if the case has no time" : "");
+    kbi_explain_line(t, "what", key->meaning);
+    kbi_explain_reasons(t, key, kbi_explain_column_of(key));
+    kbi_putf(&value, "\"%s\": ", key->name);
+    kbi_json_field(&value, kbi_field(r, key), key->kind);
+    kbi_explain_line(t, "example", value.s);
+    kbi_text_free(&value);
+}
+
+// The record of the examples. Gives what owns its texts.
+static kbi_records kbi_explain_record(kb_result* r) {
+    kbi_records owner;
+    kbi_reader reader;
+    memset(&owner, 0, sizeof owner);
+    const char* parts[] = { kbi_example_record, kbi_example_rest };
+    for (int part = 0; part < KBI_COUNT(parts); part++) {
+        kb_result read;
+        kbi_reader_begin(&reader, "--explain", 1, &owner, parts[part], strlen(parts[part]));
+        read = reader.blank;
+        if (!part) *r = read;
+        kbi_read_keys(&reader, &read);
+        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+            char key[24];
+            snprintf(key, sizeof key, "\"%s\": ", kbi_keys[i].name);
+            if (strstr(parts[part], key) && (!part || !strstr(parts[0], key)))
+                memcpy((char*)r + kbi_keys[i].offset, kbi_field(&read, &kbi_keys[i]), kbi_keys[i].size);
+        }
+        kbi_reader_end(&reader);
+    }
+    return owner;
+}
+
+// Names are found without regard to case. A name that a column and another key have explains both.
+static int kbi_explain_instead(const char* name) {
+    kbi_nearest best = { name, NULL, 64 };
+    int flag = -1, column = -1;
+    const kbi_key* key = NULL;
+    for (int i = 0; i < KB_FLAG_COUNT; i++) {
+        kbi_offer(&best, kbi_flags[i].name);
+        if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name))) flag = i;
+    }
+    for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
+        kbi_offer(&best, kbi_columns[i].title);
+        if (kbi_same_name(kbi_columns[i].title, name)) column = i;
+    }
+    for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH && column < 0; i++)
+        if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
+            column = kbi_units[i / KBI_UNITS_EACH].column;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_offer(&best, kbi_keys[i].name);
+        if (kbi_same_name(kbi_keys[i].name, name)) key = &kbi_keys[i];
+    }
+    if (flag < 0 && column < 0 && !key)
+        return kbi_error("--explain: no flag, key of the record or column of the table is called '%s'; the nearest "
+                         "name is %s",
+                         name, best.name),
+               KBI_EXIT_USAGE;
+    kb_result record;
+    kbi_table t;
+    kbi_how how = kbi_how_of(kbi_options_now, stdout);
+    how.width = 80, how.columns = how.sort = NULL;
+    kbi_table_open(&t, &how);
+    kbi_records owner = kbi_explain_record(&record);
+    if (column >= 0 && kbi_is(kbi_columns[column].key, key ? key->name : NULL)) key = NULL;
+    if (flag >= 0) kbi_explain_flag(&t, flag);
+    if (column >= 0) kbi_explain_column(&t, column, &record);
+    if (key) kbi_explain_key(&t, key, &record);
+    kbi_table_flush(&t);
+    kbi_records_free(&owner);
+    return KBI_EXIT_FINE;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>registered the add-on's outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -6396,6 +6687,7 @@ KBI_CONSTRUCTOR static void kbi_report_register(void) {
     kbi_report_output("load")->instead = kbi_load_instead;
     kbi_report_output("compare")->instead = kbi_compare_instead;
     kbi_report_output("race")->instead = kbi_race_instead;
+    kbi_report_output("explain")->instead = kbi_explain_instead;
     kb_output* resume = kbi_report_output("resume");
     resume->ready = kbi_resume_ready, resume->recall = kbi_resume_recall;
     kbi_toll_output = kbi_report_output(NULL);

@@ -1131,7 +1131,8 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
 
 # C names in messages of the library, and the names of the Python interface
 _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
-    (r"kb_expect\(kb, KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
+    (r"\bkb_check\(kb, got, want, n, tolerance\)(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
+    (r"\bkb_expect\(kb,\s*KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
     (r"\bKB_EXPECT_([A-Z_]+)", lambda m: f'"{m[1].lower()}"'),
     (r"\bKB_TIME_HOST\b", "host=True"),
     (r"\bKB_TIME\b(\(kb\))?( \{ \.\.\. \})?", "kb.time"),
@@ -1253,7 +1254,7 @@ def _call_main(words: Sequence[str]) -> int:
 
 
 def table(records: Any, *options: str) -> None:
-    """Prints records to sys.stdout as kbench's table.
+    """Prints records to sys.stdout as kbench's table, with advice in terms of the Python interface.
 
     options: options of kbench's command line, for example "--md", "x.md", "--csv", "x.csv", "--columns",
     "time,speedup"."""
@@ -1262,7 +1263,33 @@ def table(records: Any, *options: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "records.json")
         save(records, path)
-        _shown(["kbench", "--load", path, *options])
+        with _terminal_settings(options) as color:
+            _, text = _captured(["kbench", "--load", path, *color, *options], (1,))
+        sys.stdout.write(_in_python_terms(text))
+
+
+@contextmanager
+def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
+    """Makes captured output of the C library look as on the terminal of sys.stdout: sets COLUMNS, and yields the
+    options for colour."""
+    try:
+        terminal = sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):
+        terminal = None
+    if not terminal:
+        yield []
+        return
+    chosen = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    chosen = chosen or any(o.startswith(("--color", "--no-color")) for o in options)
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(terminal.columns or 80)
+    try:
+        yield [] if chosen else ["--color", "always"]
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
 
 
 def _shown(words: Sequence[str]) -> int:
@@ -1275,7 +1302,7 @@ def _shown(words: Sequence[str]) -> int:
     if plain:
         return _call_main(words)
     code, text = _captured(words, (1,))  # sys.stdout is not the file that C writes to
-    sys.stdout.write(text)
+    sys.stdout.write(_in_python_terms(text))
     return code
 
 

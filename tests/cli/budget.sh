@@ -9,7 +9,7 @@
 program prog tests/cli/budget.c
 prog="$tmp/prog --device script --no-progress"
 lines=$tmp/l.jsonl
-# takes WHAT LEAST MOST COMMAND...: ms; a machine that others use may take longer
+# takes WHAT LEAST MOST COMMAND...: run time between LEAST and MOST ms; a busy machine may take longer
 takes() {
     what=$1 least=$2 most=$3 && shift 3
     start=$(now_ms)
@@ -22,37 +22,37 @@ count() { grep -c '"status": "ok"' "$1"; }
 takes "a budget" 500 2500 $prog --op noisy,alone -a n=1:4 --budget 1s --json "$tmp/a.json"
 check_rc "a budget" 0
 check_same "a budget: every case has a time" "$(count "$tmp/a.json")" 12
-check_err "a budget" 'budget 1s: 12 cases had less time than they would have taken; the widest \+- is [0-9.]+%: (noisy|alone)/'
+check_err "a budget" 'budget 1s: 12 cases had too little time'
 check_not_err "a budget" 'not run'
-# what one case does not need the others have
+# the other cases get the time that one case does not need
 run $prog --op quiet --budget 1s --json "$tmp/q.json"
 check_not_err "known well enough" '--budget'
 takes "a long budget is no duty" 0 3000 $prog --op quiet --budget 1h
-# more than a second for each where there is time for it
+# a long budget gives each case more than a second
 takes "longer than without" 1600 4500 $prog --op slow -a n=1 --budget 2500ms --json "$tmp/b.json"
 check_rc "longer than without" 0
 check_not_err "longer than without" 'had less time'
 
-# --- no time for all: the first ones are measured, the others named, and run by --resume
+# --- a short budget: the first cases are measured, the others are named, and --resume runs them
 rm -f "$lines"
 takes "too short" 100 1800 $prog --op slow --budget 600ms --jsonl "$lines"
 check_rc "too short" 0
 done=$(count "$lines")
 if [ "$done" -ge 1 ] && [ "$done" -lt 8 ]; then pass; else fail "too short: $done of 8 cases were measured"; fi
-check_err "too short" "budget 0.6s: $((8 - done)) not run: slow/impl=only/n=$((done + 1)).*--resume goes on"
+check_err "too short" "budget 0.6s: $((8 - done)) not run; .*--resume goes on"
 run $prog --op slow --list --resume --jsonl "$lines"
 check_same "too short: what is left" "$(wc -l < "$out" | tr -d ' ')" $((8 - done))
 run $prog --op slow --budget 20s --max-time 20ms --resume --jsonl "$lines" --json "$tmp/r.json"
 check_rc "resumed" 0
 check_not_err "resumed" 'not run'
 check_same "resumed: each case once" "$(sed 's/^{"name": "\([^"]*\)".*/\1/' "$lines" | sort -u | wc -l | tr -d ' ') of $(count "$lines")" "8 of 8"
-# some progress with any budget
+# any budget makes some progress
 takes "next to nothing" 0 1500 $prog --op slow --budget 1ms --json "$tmp/n.json"
 check_rc "next to nothing" 0
 check_same "next to nothing: one case" "$(count "$tmp/n.json")" 1
-check_err "next to nothing" '7 not run: .*, \.\.\.'
+check_err "next to nothing" '7 not run'
 
-# --- what else is asked for
+# --- combined with other options
 takes "--procs" 600 4000 $prog --op noisy,alone -a n=1:4 --procs 3 --budget 1500ms --json "$tmp/p.json"
 check_rc "--procs" 0
 check_same "--procs: every case has a time" "$(count "$tmp/p.json")" 12

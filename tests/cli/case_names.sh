@@ -22,7 +22,7 @@ check_same "--impl: brackets hold commas" "$(wc -l < "$out" | tr -d ' ')" 3
 check "case_names.c as C++11" $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ tests/cli/case_names.c
 check "case_names.c as C11" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. tests/cli/case_names.c
 
-# --- two benchmarks of one name
+# --- two benchmarks with the same name
 program twice tests/cli/case_names.c -DTWICE=bar_2
 first=$(grep -n 'JOIN(bar, 2), plain' tests/cli/case_names.c | cut -d: -f1) second=$(grep -n '^ROW(2)' tests/cli/case_names.c | cut -d: -f1)
 for o in "" --list --list-ops "--json $tmp/none.json" "-a n=2"; do
@@ -34,12 +34,8 @@ done
 if [ -e "$tmp/none.json" ]; then fail "a plan with duplicates writes a file"; else pass; fi
 run "$tmp/twice" --list --op sized
 check_rc "twice, but not chosen" 0
-program order tests/cli/case_names.c -DORDER
-run "$tmp/order" --list
-check_rc "axes in another order" 2
-check_err "axes in another order" 'bar_2/impl=plain/n=1/alpha=0.5 is registered twice'
 
-# --- values that are there twice
+# --- repeated values
 for list in n=1,1 n=1:3,2 alpha=0.5,0.50 n=1k,1024 m=a,a dtype=f32,F32; do
     run "$tmp/names" --list -a $list
     check_rc "-a $list" 2
@@ -48,7 +44,7 @@ done
 run "$tmp/names" --list --op sized -a n=7
 check_same "-a makes two sizes one" "$(cat "$out")" "sized/impl=one/n=7"
 
-# --- older files that hold two records of one name
+# --- older files with two records of one name
 run "$tmp/names" $quick --op sized --size small --json "$tmp/right.json"
 check_rc "two cases" 0
 sed 's#sized/impl=one/n=2#sized/impl=one/n=1#' "$tmp/right.json" > "$tmp/old.json"

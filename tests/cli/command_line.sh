@@ -10,7 +10,7 @@ prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress"
 total=$($prog --list | wc -l)
 count() { wc -l < "$out" | tr -d ' '; }
-# lists WHAT COUNT ARGUMENTS...: --list with these prints that many cases
+# lists WHAT COUNT ARGUMENTS...: --list with these arguments prints COUNT cases
 lists() {
     what=$1 want=$2 && shift 2
     run $prog --list "$@"
@@ -27,7 +27,7 @@ refuses() {
     check_same "$what: lines on stderr" "$(wc -l < "$err" | tr -d ' ')" 1
 }
 
-# --- what is there
+# --- lists of cases, operations and axes
 run $prog --help
 check_rc "--help" 0
 for o in list list-ops list-sizes size filter exclude op impl dtype axis fast thorough device dry-run timeout no-isolate \
@@ -61,7 +61,7 @@ check_rc "--list-sizes" 0
 check_out "--list-sizes" '^layernorm .*large .*tensor_dimension=256'
 for c in small medium large batch; do check_out "--list-sizes: $c" "$c"; done
 
-# --- choosing. layernorm: 2 implementations x 2 dtypes x (small 1, medium 1, large 1, batch 4); see sample_program.c
+# --- selecting cases. layernorm: 2 implementations x 2 dtypes x (small 1, medium 1, large 1, batch 4), sample_program.c
 lists "everything" "$total"
 lists "--op" 28 --op layernorm
 lists "--op=" 28 --op=layernorm
@@ -128,7 +128,7 @@ if cmp -s "$out" "$tmp/shuffled"; then fail "--seed does not change the order"; 
 check_same "--shuffle keeps groups together" \
     "$(sed 's,/impl=[a-z]*,,' "$out" | uniq | sort | uniq -d | head -n 1)" ""
 
-# --- wrong input: exit code 2, one line that names the cure
+# --- wrong input: exit code 2, and one line with the fix
 $prog --help > "$tmp/help"
 refuses "unknown option" 'unknown option --fliter.*--filter' --fliter x
 refuses "unknown option, far from all" 'unknown option --zzzzzzzzzz.*--help' --zzzzzzzzzz
@@ -211,10 +211,10 @@ for o in csv md gbench go html load resume nvtx env baseline save-baseline compa
     memory-threshold alpha fail-on shard; do
     if ! grep -qE -e "--$o( |\$)" "$tmp/help"; then refuses "--$o is not built yet, so it is refused" "unknown option --$o" --$o x; fi
 done
-# a value that looks like an option is a forgotten value
+# a value that looks like an option means that the value is missing
 refuses "--json without its file, an option after it" "--json" --json --fast --list
 
-# --- what cannot be shown is no success: less than stdio keeps, and more, which fails before the end
+# --- output that cannot be written is an error, for less and for more than stdio's buffer
 run $prog $quick --op mse --json "$tmp/shown.json"
 if [ -c /dev/full ]; then
     for line in --list "--list -a n=1:2000" --list-ops --list-sizes --dry-run --help --version --env \
@@ -302,12 +302,12 @@ check_same "--iters is the number of samples in a comparison, too" \
     "$($tmp/flat "$tmp/iters.json" | awk -F'\t' '$2 == "samples" { print $3 }' | sort -u | tr '\n' ' ')" "7 "
 run $prog --iters 010 --no-progress --op mse --json "$tmp/ten.json"
 check_same "--iters 010 is ten" "$($tmp/flat "$tmp/ten.json" | awk -F'\t' '$2 == "samples" { print $3 }')" 10
-# a sample is many runs in a row, also where there is no warm-up
+# a sample has several runs, also without warm-up
 run $prog --iters 3 --warmup 0 --no-progress --op mse --json "$tmp/short.json"
 "$tmp/flat" "$tmp/short.json" > "$tmp/flat.txt"
 check "--warmup 0: the clock's own cost is small beside a sample" awk -F'\t' '
     { v[$2] = $3 } END { exit !(v["time_ms"] > 0 && v["floor_ms"] < 0.05 * v["time_ms_raw"] && v["flags"] !~ /FLOOR/) }' "$tmp/flat.txt"
-# what has no effect says so
+# options without effect are reported
 for o in --list --list-ops --list-sizes --dry-run --env; do
     run $prog $o --json "$tmp/idle.json"
     check_rc "$o with --json" 0
@@ -367,7 +367,7 @@ done
 run $prog --dry-run --op mse
 check_out "--dry-run of one case" '^1 case in 1 comparison group; '
 check_not_out "--dry-run of one case" '1 (cases|comparison groups)'
-# a file's trouble does not hide the other's: both are as long as files may be, which is 512 bytes
+# errors of both files are reported: both reach the limit of 512 bytes for a file
 run sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh $prog $quick --op mse,silu --json "$tmp/full.json" --jsonl "$tmp/full.jsonl"
 check_rc "two files on a full disk" 2
 check_same "two files on a full disk: --json" "$(grep -c 'writing --json [^ ]*/full.json failed' "$err")" 1
@@ -375,7 +375,7 @@ check_same "two files on a full disk: --jsonl" "$(grep -c 'writing --jsonl [^ ]*
 run env KBENCH_NOTHING=1 $prog $quick --op MSE,SWISH
 check_rc "names without regard to case" 0
 
-# --- a fast answer: no device is touched
+# --- fast replies that use no device
 best=100000
 for i in 1 2 3 4 5; do
     start=$(now_ms)
@@ -392,7 +392,7 @@ for s in 42 7; do
     check_same "--seed $s is in the record" "$("$tmp/flat" "$tmp/s.json" | awk -F'\t' '$2 == "seed" { print $3 }')" $s
 done
 
-# --- memory as it comes, without guarded.h: glibc fills it with this byte's complement
+# --- without guarded.h: glibc fills memory with the complement of this byte
 plain plain tests/cli/sample_program.c
 cases=$($prog --list --op mse,softmax | wc -l)
 for byte in 1 255; do
@@ -403,7 +403,7 @@ for byte in 1 255; do
     done
 done
 
-# --- SIGINT: exit code 130, what is finished is written
+# --- SIGINT: exit code 130, and finished records are written
 build_heeds
 "$heeds" $prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" --csv "$tmp/int.csv" --md "$tmp/int.md" \
     --gbench "$tmp/int.gbench" --go "$tmp/int.go" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &

@@ -8,7 +8,7 @@
 program prog tests/cli/sample_program.c
 prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress"
-# small COMMAND...: in 200 MB, and in seconds
+# small COMMAND...: runs in 200 MB and a few seconds
 small() { run sh -c 'ulimit -v 200000 2> /dev/null; exec "$@"' sh timeout 10 "$@"; }
 # refused WHAT MESSAGE OPTION...
 refused() {
@@ -50,7 +50,7 @@ taken "infinities are values" 8 --op dropout -a p=inf,-inf,0,1e308
 taken "15 digits" 4 --op dropout -a n=999999999999999
 taken "4096 values" 16384 --op dropout -a n=1:4096
 
-# --- files that something else wrote
+# --- files of other programs
 for o in json jsonl csv md go gbench; do
     cp tests/cli/awkward_strings.c "$tmp/odd.c"
     small "$prog" $quick --op mse --$o "$tmp/odd.c"
@@ -69,7 +69,7 @@ refused "no time at all" 'a time above 0' --timeout 0s --op mse
 refused "--device -1, though nothing runs" 'a number, all or cpu' --device -1 --list
 refused "--device 1.5" 'a number, all or cpu' --device 1.5 --list
 
-# --- odd places to run
+# --- unusual environments
 run sh -c 'ulimit -n 20 && exec "$@"' sh "$prog" $quick --op mse --procs 2 --json "$tmp/few.json" --jsonl "$tmp/few.jsonl"
 check_rc "20 open files" 0
 binary() { grep -o '"binary": "[0-9a-f]*"' "$1" | head -n 1; }

@@ -6,7 +6,7 @@
 . tests/cli/kit.lib
 
 program usual tests/cli/default_options.c
-# dry OPTION...: the cases that would run, without the last line; that is in $last
+# dry OPTION...: prints the cases that would run; the last line goes to $last
 dry() {
     run "$tmp/usual" --dry-run "$@"
     check_rc "--dry-run $*" 0

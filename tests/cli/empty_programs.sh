@@ -4,7 +4,7 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-# a static library: the linker takes from it what is called, and nobody calls a benchmark
+# a static library: the linker drops benchmarks, because nothing calls them
 cat > "$tmp/benchmark.c" << 'end'
 #include "kbench.h"
 KBENCH(in_library) { KB_TIME(kb) { kb_keep(kb); } }
@@ -53,7 +53,7 @@ run "$tmp/calls" --list
 check_same "a call of kb_add with an entry of theirs brings them" "$(sort "$out" | tr '\n' ' ')" \
     "added/impl=default in_library/impl=default "
 
-# all that is selected is skipped by its function: said, and fine
+# every selected case is skipped by its function: reported, and no error
 cat > "$tmp/skips.c" << 'end'
 #include "kbench.h"
 KBENCH(skips) { kb_skip(kb, "not on a Tuesday"); }

@@ -5,7 +5,7 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-# alone NAME.EXT OPTIONS: what its head says builds it, in a folder where nothing else is; leaves $dir and $exe
+# alone NAME.EXT OPTIONS: builds it in an empty folder with the command in its head; sets $dir and $exe
 alone() {
     dir=$tmp/$1.d
     mkdir -p "$dir"
@@ -47,8 +47,8 @@ if alone 04_loop_orders.c ''; then
     if [ -s "$dir/loop_orders.html" ]; then pass; else fail "04_loop_orders.c: no page"; fi
 fi
 
-# --- what goes wrong in a first file of one's own, and what it is told
-# own WHAT FLAGS: the benchmark on stdin, run
+# --- messages for common mistakes in a first program
+# own WHAT FLAGS: builds and runs the benchmark on stdin
 own() {
     { printf '#include "kbench.h"\n' && cat && printf 'KBENCH_MAIN()\n'; } > "$tmp/own.c"
     program own "$tmp/own.c" $2 && run "$tmp/own" --fast --no-progress

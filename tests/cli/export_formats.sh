@@ -11,7 +11,7 @@ tool kbench
 quick="--iters 30 --warmup 1 --no-progress --op layernorm,softmax,dropout"
 python=
 have python3 && python3 -c 'import json, csv' > /dev/null 2>&1 && python=python3
-# all DIR: every format into DIR
+# all DIR: writes every format to DIR
 all() { echo "--csv $1/a.csv --md $1/a.md --gbench $1/gb.json --go $1/a.txt --report $1/report"; }
 
 mkdir "$tmp/run" "$tmp/load"
@@ -29,7 +29,7 @@ else
     skip "no python3: CSV, Google Benchmark's JSON and Go's format are not read back"
 fi
 
-# Markdown: as many cells in each row as in its heading, a table per operation
+# Markdown: a table per operation, with the same number of cells in each row
 check_same "--md: rows" "$(grep -c '^| [a-z]* | ' "$tmp/run/a.md" | awk -v h="$(grep -c '^| implementation | case' "$tmp/run/a.md")" '{ print $1 - h }')" "$(grep -c '"name"' "$tmp/a.json")"
 check_same "--md: cells" "$(sed 's/\\|//g' "$tmp/run/a.md" | awk -F'|' '/^\|/ { if (!n) n = NF; if (NF != n) print } !/^\|/ { n = 0 }')" ""
 check_same "report.md: cells" "$(sed 's/\\|//g' "$tmp/run/report/report.md" | awk -F'|' '/^\|/ { if (!n) n = NF; if (NF != n) print } !/^\|/ { n = 0 }')" ""
@@ -45,7 +45,7 @@ if [ -n "$python" ]; then
 fi
 check_same "--md: cells of strange records" "$(sed 's/\\|//g' "$tmp/odd.d/a.md" | awk -F'|' '/^\|/ { if (!n) n = NF; if (NF != n) print } !/^\|/ { n = 0 }')" ""
 
-# stdout, once
+# stdout can be used once
 for format in csv md gbench go; do
     "$tmp/kbench" --load "$tmp/a.json" --$format - > "$tmp/out.$format" 2> "$tmp/table"
     file=a.$format && [ $format = go ] && file=a.txt
@@ -79,7 +79,7 @@ run "$tmp/kbench" --load "$tmp/a.json" --github
 check_rc "--github elsewhere" 2
 check_err "--github elsewhere" 'GITHUB_STEP_SUMMARY'
 
-# what Google Benchmark's compare.py calls a program with
+# the options with which Google Benchmark's compare.py calls a program
 run "$tmp/prog" $quick --benchmark_out="$tmp/gb.json" --benchmark_out_format=json --benchmark_filter=softmax.*fwd --benchmark_repetitions=10 --benchmark_display_aggregates_only=true
 check_rc "--benchmark_ flags" 0
 check_same "--benchmark_filter" "$(grep -c '"repetition_index": 0' "$tmp/gb.json")" "$("$tmp/prog" --list 'softmax.*fwd' | wc -l | tr -d ' ')"
@@ -94,7 +94,7 @@ check_not_err "repetitions, one a process" 'a repetition'
 check_same "repetitions: three for each case" "$(grep -c '"repetition_index": 2' "$tmp/gb3.json")" "$(grep -c '"repetition_index": 0' "$tmp/gb3.json")"
 [ -z "$python" ] || check "three processes: export_formats.py" $python tests/cli/export_formats.py "$tmp/3.json" "$tmp/3.csv" "$tmp/gb3.json" "$tmp/3.go"
 
-# and that script itself, where Google Benchmark's tools are installed
+# that script itself, if Google Benchmark's tools are installed
 compare=$(find /usr/share /usr/local/share -path '*benchmark*/compare.py' 2> /dev/null | head -n 1)
 if [ -n "$compare" ] && python3 -c 'import scipy, numpy' 2> /dev/null; then
     check "compare.py" python3 "$compare" benchmarks "$tmp/run/gb.json" "$tmp/load/gb.json"
@@ -109,10 +109,15 @@ else
     skip "no pandas: examples/read_results.py is not run"
 fi
 
-# the tool alone, and a program without all this
+# the tool alone, and a program without the report
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
-check_err "the tool without --load" 'no benchmark is registered in this program .--load FILE shows'
+check_err "the tool without --load" '^kbench: error: kbench has no benchmark of its own\. Name the records with --load FILE'
+run "$tmp/kbench" --list
+check_rc "the tool with --list" 2
+check_not_err "the tool with --list" linker
+run "$tmp/kbench" --env
+check_rc "the tool with --env" 0
 run "$tmp/kbench" --help
 check_out "the tool's --help" '--load FILE'
 plain small tests/cli/sample_program.c

@@ -17,7 +17,7 @@ have timeout || limit=
 some="--iters 3 --warmup 1 --no-progress -q --timeout 10s --op silu,mse --resume --jsonl $lines --json $tmp/d/r.json --csv $tmp/d/r.csv"
 mkdir "$tmp/d"
 "$prog" --iters 3 --warmup 1 --no-progress -q --op softmax,silu --jsonl "$tmp/all" > "$tmp/out" 2>&1
-# what was there: whole records, a line of another tool, half a record, and a last record without the end of its line
+# the file before: complete records, a line of another tool, half a record, and a record without its newline
 start() {
     rm -rf "$tmp/d" && mkdir "$tmp/d"
     { head -n 5 "$tmp/all" && echo '{"tool": "another"}' && sed -n 6p "$tmp/all" | head -c 200 && echo && sed 1,5d "$tmp/all"; } > "$tmp/lines"
@@ -34,7 +34,7 @@ $limit strace -o "$tmp/trace" "$prog" $some > "$tmp/out" 2> "$tmp/err" < /dev/nu
 check_same "no fault: exit code" $? 0
 check_same "no fault: half a line goes" "$(grep -cxF -f "$tmp/half" "$lines")" 0
 
-# held NAME: what holds after a run, whatever its exit code
+# held NAME: invariants after a run, whatever its exit code
 held() {
     lost=$(grep -cvxF -f "$lines" "$tmp/kept")
     [ "$lost" -eq 0 ] || { fail "$1: $lost lines of $(wc -l < "$tmp/kept") are lost" && return; }

@@ -34,14 +34,14 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/cli/faults_in_cases.c) f
     check_same "$op: the good case is verified" "$(field $op good verified)" true
 done
 
-# no process to measure in: no files for the pipes to it
+# no worker process: no file descriptors for its pipes
 run sh -c 'ulimit -n 5 && exec "$@"' sh "$tmp/faults" $options --op first
 check_rc "no process to measure in" 1
 check_err "no process to measure in" 'error: no pipe to a worker: .*; --no-isolate needs none'
 check_same "no process to measure in: lines on stderr" "$(wc -l < "$err" | tr -d ' ')" 1
 out=$tmp/table err=$tmp/messages
 
-# fault OPERATION FLAG MESSAGE: the bad case's flag word, its message (ERE), and that no time stands anywhere
+# fault OPERATION FLAG MESSAGE: the failing case has this flag and message (ERE), and no time
 fault() {
     check_same "$1: status" "$(field $1 bad status)" '"failed"'
     case $(field $1 bad flags) in *"\"$2\""*) pass ;; *) fail "$1: no $2 in its flags: $(field $1 bad flags)" ;; esac
@@ -111,7 +111,7 @@ check_same "skips: no time" "$(field skips bad time_ms)" null
 check_same "skips: message" "$(field skips bad message)" '"not on a weekday"'
 check_same "says_much: what a body prints is no record" "$(field says_much bad status)" '"ok"'
 
-# only a skip: that is no failure
+# only skipped cases: no failure
 run "$tmp/faults" $options --op skips
 check_rc "a skipped case alone" 0
 run "$tmp/faults" $options --op wrong --no-verify
@@ -124,7 +124,7 @@ done
 run "$tmp/faults" $options --op exit_three --no-isolate
 if [ $rc -ne 0 ]; then pass; else fail "exit(3) in one process: exit code 0"; fi
 
-# a start that takes longer than a case may is nobody's fault
+# a process start that takes longer than a case's limit fails no case
 run env FAULTS_START=2 "$tmp/faults" $options --op aborts,last --json "$tmp/slow.json"
 check_rc "a start that takes long" 1
 "$tmp/flat" "$tmp/slow.json" > "$tmp/flat.txt"
@@ -142,7 +142,7 @@ if [ -n "$worker" ]; then
     wait $pid
     check_same "the worker killed from outside: exit code" $? 1
     "$tmp/flat" "$tmp/kill.json" > "$tmp/flat.txt"
-    # nobody knows whose fault that was, so the case is tried once more, alone: there it hangs by itself
+    # the cause is unknown, so the case is repeated alone; there it hangs
     case $(field hangs bad message) in *longer\ than*) pass ;; *) fail "the worker killed from outside: $(field hangs bad message)" ;; esac
     check_same "the worker killed from outside: the case after it" "$(field last good status)" '"ok"'
 else

@@ -7,7 +7,7 @@ if ! have python3; then
     skip "no python3"
     finish
 fi
-# N records, of which WITH have the flag
+# prints N records, of which WITH have the flag
 records() { # N WITH FLAG
     awk -v n="$1" -v with="$2" -v flag="$3" 'BEGIN {
         print "["

@@ -15,7 +15,7 @@ cd "$tmp" || exit 2
 tmp=.
 : > said
 ASAN_OPTIONS=detect_leaks=0 && export ASAN_OPTIONS # what ends with an error ends as it stands
-# says OPTIONS...: the command line, its exit code, what is on stdout and stderr
+# says OPTIONS...: prints the command line, its exit code, stdout and stderr
 says() {
     run ./prog "$@"
     { echo "\$ prog $*" && echo "[$rc]" && cat "$out" "$err" && echo; } >> said
@@ -111,7 +111,7 @@ each << 'end'
 --timeout 0
 --timeout x
 end
-# what goes together, and what has no place beside the other
+# options that can and cannot be combined
 while read -r mode; do
     for beside in --list --html=x --json=x --procs=2 --threshold=3 --noise=2 --ignore-env --fail-on=change --goal='speed>=1' \
         --budget=3s --sort=time --md=x --resume '--svg=x --plot=time' --save-baseline=x --history=x --env --no-isolate; do
@@ -213,7 +213,7 @@ each << 'end'
 --no-color --color always --list-ops
 --quick --list-ops
 end
-# parts by the environment
+# shards by environment variables
 while read -r first second beside; do
     export "$first" "$second"
     says $beside --list
@@ -233,7 +233,7 @@ done
 SLURM_ARRAY_TASK_COUNT=2 && export SLURM_ARRAY_TASK_COUNT
 says --shard auto --op softmax --list
 
-# the widths of texts, what this build can do, and where it stands are this machine's
-sed 's/on [0-9]* processors*/on N processors/; s/it may on [0-9,-]*/it may on N/' said > plan
+# excluded: widths of texts, features of the build, and paths, which depend on the machine
+sed 's/on [0-9]* processors*/on N processors/; s/may run on [0-9,-]* only/may run on N only/' said > plan
 same plan.txt plan
 finish

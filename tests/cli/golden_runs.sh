@@ -9,7 +9,7 @@
 program script tests/cli/table.c
 own='wall_ms|date|command|run_id|preemptions|cpu_waited|cpu_stolen|host|cpu|cpus|cpu_clock_mhz|cpu_governor|cpu_boost'
 own="$own|kernel_version|environment|binary|git_commit|build|samples_ms|kbench_version|schema"
-# records FILE: a field a line, four digits of each number
+# records FILE: prints a field per line, with four digits of each number
 records() {
     sed -E "s/\"($own)\": (\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|[^\",{}]*), //g; s/\"[a-z_0-9]*\": null(, )?//g" "$1" |
         awk '{
@@ -68,9 +68,9 @@ check_rc "a profile" 1 # one of the rivals is wrong
 same runs/profile.txt "$tmp/profile.txt"
 same runs/trace.txt "$tmp/trace.txt"
 
-# how often a run asks the device and its libraries for what
+# numbers of calls to the device and its libraries
 : > "$tmp/none"
-# asks NAME COMMAND...: in one process
+# asks NAME COMMAND...: counts the calls of one process
 asks() {
     name=calls_$1 && shift
     for attempt in 1 2 3 4; do

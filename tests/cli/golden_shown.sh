@@ -56,7 +56,7 @@ for format in csv gbench; do same "shown/$format.txt" "a.$format"; done
 
 # --- a page: its own script, style and records are not of what it shows; and the figures that it does not have. A case
 # that fails and did not before is exit code 1, whatever --fail-on says
-# drawn NAME CODE FILE OPTIONS...: an element a line
+# drawn NAME CODE FILE OPTIONS...: prints an element per line
 drawn() {
     name=$1 code=$2 file=$3 && shift 3
     run ./kbench --load after.json "$@"
@@ -94,9 +94,9 @@ for format in md go gbench; do same "shown/kinds.$format.txt" "a.$format"; done
 same shown/kinds.report.md report/report.md
 same shown/kinds.csv.txt report/comparison.csv
 check "the report's table is that of --md" cmp report/comparison.md a.md
-# of a page: all but its figures, which are compared as files of their own
+# a page without its figures, which are compared separately
 without_figures() { case $1 in *.html) sed '/<svg/,/<\/svg>/d' ;; *) cat ;; esac; }
-# made FILE OPTIONS...: as drawn, of these records
+# made FILE OPTIONS...: like drawn, for these records
 made() {
     file=$1 && shift
     run ./kbench --load kinds.json "$@"
@@ -131,7 +131,7 @@ COLUMNS=40 shows odd_narrow.txt 0 --load odd.json -q --filter n=1024
 COLUMNS=170 shows odd_wide.txt 0 --load odd.json -v --op bounds,counts,fails,skips,edges,bare
 COLUMNS=59 shows odd_compare.txt 1 --compare odd.json later.json
 COLUMNS=130 shows odd_compare_wide.txt 1 --compare later.json odd.json -v --op many,fails,together
-# runs that take longer each, but for those that take a tenth less
+# runs that become slower, and some that become faster by a tenth
 for run in 1 2 3 4 5 6 7 8; do
     sed -n 's/"date":"[^"]*",//; s/^{/&"date":"2026-01-0'$run'",/; s/"run_id":"a[12]"/"run_id":"r'$run'"/; s/},$/}/
         /impl=way[0-4]\//s/"time_ms":/"time_ms":'$((9 - run))'/; /impl=way[5-9]\//s/"time_ms":/"time_ms":'$run'/; /^{/p' odd.json

@@ -41,7 +41,7 @@ if field poisons good message | grep -q 'alone in a fresh process.*signal 6'; th
 fi
 if ps -o args= 2> /dev/null | grep -q "^$tmp/hostile"; then fail "processes are left"; else pass; fi
 
-# a main that strips its own argument, and one that makes up what it gives to kb_main
+# a main that removes its own argument, and one that passes invented arguments to kb_main
 run env HOSTILE_STRIPS=1 timeout 20 "$tmp/hostile" mine $options --op first
 check_rc "a main that strips an argument" 0
 check_out "a main that strips an argument" '^first good +[0-9.]+ '
@@ -52,7 +52,7 @@ run env HOSTILE_TWICE=1 timeout 20 "$tmp/hostile" $options --op first
 check_rc "a main that calls kb_main again" 0
 check_same "a main that calls kb_main again: both run" "$(grep -c '^first good' "$out")" 2
 
-# stopped for longer than the limit: no TIMEOUT, neither by Ctrl-Z nor by whoever stops all of it
+# stopped for longer than the limit (Ctrl-Z, or SIGSTOP to all processes): no TIMEOUT
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
 stopped() { # SIGNAL
     "$tmp/hostile" --iters 30 --warmup 1 --timeout 4s --no-progress --op takes_long --json "$tmp/stop.json" > "$tmp/stop.out" 2>&1 < /dev/null &

@@ -13,7 +13,7 @@ here=$(cd "$tmp" && pwd)
 run "$tmp/prog" --iters 40 --warmup 1 --no-progress --html "$tmp/page.html"
 check_rc "a page is made" 1
 
-# show NAME OPTIONS... URL: leaves $tmp/NAME.out and .err
+# show NAME OPTIONS... URL: writes $tmp/NAME.out and .err
 show() {
     name=$1
     shift
@@ -22,7 +22,7 @@ show() {
 }
 show probe --dump-dom "data:text/html,<p>up" || { skip "$browser does not start here: $(head -n 1 "$tmp/probe.err")"; finish; }
 
-# a copy with the checks behind it, in two frames
+# a copy of the page with the checks appended, in two frames
 { sed 's,</body>.*,,; /^<\/html>/d' "$tmp/page.html" && echo '<script>' && cat tests/cli/html_in_browser.js && echo '</script></body></html>'; } > "$tmp/checked.html"
 cat > "$tmp/frames.html" << end
 <!DOCTYPE html><body><pre id="said"></pre><script>

@@ -30,7 +30,7 @@ for locale in de_DE.UTF-8 fr_FR.UTF-8; do
     check "in the locale $locale" cmp "$tmp/a.html" "$tmp/l.html"
 done
 
-# --- what stands on the page
+# --- contents of the page
 for id in all speed roofline sizes heat rivals samples machine help data; do
     if grep -q "<h2 id='$id'>" "$tmp/a.html"; then pass; else fail "no section $id"; fi
 done
@@ -50,7 +50,7 @@ check "one table by the page and by --json" cmp "$out" "$tmp/json.table"
 "$tmp/kbench" --load "$tmp/a.json" --csv - > "$tmp/json.csv" 2> /dev/null
 check "all numbers are the same" cmp "$tmp/html.csv" "$tmp/json.csv"
 "$tmp/kbench" --load "$tmp/a.html" --html "$tmp/again.html" > /dev/null 2>&1
-# the page has seven digits of each sample: where one is drawn may differ by a tenth of a pixel
+# the page has seven digits of each sample, so that positions may differ by a tenth of a pixel
 for page in a again; do tr -d 0-9. < "$tmp/$page.html" > "$tmp/$page.words"; done
 check "a page of a page" cmp "$tmp/a.words" "$tmp/again.words"
 run "$tmp/kbench" --load "$tmp/a.html" "$tmp/a.json" --json "$tmp/both.json"
@@ -78,7 +78,7 @@ done
 run "$tmp/prog" $quick --filter alone --baseline "$tmp/old.json" --html "$tmp/d.html" --fail-on never
 if grep -qF "<h2 id='changes'>" "$tmp/d.html"; then pass; else fail "a run with --baseline has no changes on its page"; fi
 
-# --- figures alone
+# --- single figures
 run "$tmp/prog" --help
 check_out "--help names the kinds" "^KIND: $(echo "$kinds" | sed 's/ /, /g')\.$"
 for kind in $kinds; do
@@ -118,7 +118,7 @@ run "$tmp/small" --html "$tmp/x"
 check_rc "without add-ons" 2
 check_err "without add-ons" '--html is an option of examples/addons/kbench_report.h: .*--load FILE --html'
 
-# --- whatever is in the records
+# --- records of all kinds
 if [ -n "$python" ]; then
     run $python tests/cli/html_pages.py "$tmp/kbench" "$tmp" "$tmp/a.json" tests/evidence/h200/first.json tests/evidence/h200/compare.json
     while read -r line; do

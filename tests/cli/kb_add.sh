@@ -31,8 +31,8 @@ run "$tmp/added" $quick --op on_gpu --json "$tmp/none.json"
 check_rc "only what a GPU can run, and there is none" 77
 if [ -s "$tmp/none.json" ]; then check_same "its file is an empty array" "$(tr -d '[:space:]' < "$tmp/none.json")" '[]'; fi
 
-# --- entries that are not quite right: a word and exit code 2, not a crash or a case that nobody meant
-# odd KIND ERE: what the message says
+# --- invalid entries: a message and exit code 2, no crash and no unintended case
+# odd KIND ERE: the message matches ERE
 odd() {
     ADDED=$1 run "$tmp/added" --list
     check_rc "$1" 2
@@ -65,7 +65,7 @@ check_rc "axes in another order" 0
 check_same "axes in another order: groups" "$(values baseline)" '"rows" "rows" "rows" "rows" '
 check_same "axes in another order: records" "$(values implementation)" '"rows" "cols" "rows" "cols" '
 
-# --- every number can be a value; what JSON has no word for is null there
+# --- every number can be a value; NaN and infinity are null in JSON
 check "added.c as C11" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. tests/cli/kb_add.c
 check "added.c as C++11" $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ tests/cli/kb_add.c
 ADDED=infinite run "$tmp/added" $quick --op odd --json "$tmp/infinite.json"
@@ -79,7 +79,7 @@ check_same "an axis with infinities: params" "$(values params | tr -d ' ')" \
 ADDED=infinite run "$tmp/added" --list --op odd -a p=-inf,3
 check_same "infinities on the command line" "$(tr '\n' ' ' < "$out")" "odd/impl=i/p=-inf odd/impl=i/p=3 "
 
-# --- numbers named dir are an axis like any
+# --- an axis named dir with numbers is an ordinary axis
 ADDED=numbered run "$tmp/added" $quick --op odd --json "$tmp/dir.json"
 check_rc "numbers named dir" 0
 "$tmp/flat" "$tmp/dir.json" > "$tmp/flat.txt"
@@ -101,8 +101,8 @@ check_same "bodies that return: compared" "$(values baseline)" '"now" "now" '
 if [ "$(values verdict)" = "null null " ]; then fail "bodies that return: no verdict"; else pass; fi
 check_same "bodies that return: set up" "$(values message | grep -c 'again and again')" 0
 
-# --- values of -a: below 1, or below 0, only where one is declared
-# takes LIST CASES, refuses LIST ERE: of the entry that ADDED names
+# --- values of -a below 1 or below 0 only if the axis has such a value
+# takes LIST CASES, refuses LIST ERE: for the entry that ADDED selects
 takes() {
     run "$tmp/added" --list --op odd -a "$1"
     check_rc "$ADDED: -a $1" 0
@@ -118,17 +118,16 @@ takes m=0 2
 takes m=0,8 4
 takes shift=-100:100:+100 6
 takes n=900000000000000 4
-refuses m=-1 'odd/i takes no m below 0: it declares none'
+refuses m=-1 'odd/i takes no m below 0, since it declares none'
 refuses m=4,-1 'm below 0'
-refuses n=0 'odd/i takes no n below 1: it declares none \(its lowest is 4\)'
+refuses n=0 'odd/i takes no n below 1, since it declares none'
 refuses n=-8 'n below 1'
 refuses n=0:8:+4 'n below 1'
 refuses n=9100000000000000 'not a whole number of at most 15 digits'
 ADDED=sizes
-takes m=0 1
 refuses n=0 'n below 1'
-refuses m=-1 'm below 0'
-ADDED=sizes run "$tmp/added" --list --op odd --size small -a m=0
-check_rc "an axis that another size declares a 0 of" 0
+refuses m=0 'm below 1'
+ADDED=sizes run "$tmp/added" --list --op odd --size edge -a m=0
+check_rc "an axis whose size declares a 0" 0
 unset ADDED
 finish

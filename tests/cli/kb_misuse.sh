@@ -58,7 +58,7 @@ case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check o
 check_same "a check of no elements: said once" "$(field check_of_nothing message)" '"kb_check of no elements, which proves nothing"'
 check_same "beside another check it takes nothing away" "$(field nothing verified)" true
 
-# --- long: whole, or with dots where it ends
+# --- long texts: complete, or cut with dots
 note=$(field long_note message)
 case $note in *'nnn..."') pass ;; *) fail "a long note: it ends as $(printf %s "$note" | tail -c 20)" ;; esac
 check_same "a long note: as much as there is room for" "$(printf %s "$note" | wc -c | tr -d ' ')" 1024
@@ -79,7 +79,7 @@ check_err "an axis of 300 characters, twice" 'name one axis'
 run "$tmp/misuse" --list -a "$axis=1" -a "${axis}b=2"
 check_err "an axis that differs in its last character alone" "unknown axis"
 
-# --- odd: no control character but the line's end reaches a terminal or a table of text
+# --- control characters: only newlines reach a terminal or a text table
 plain() { # WHAT FILE
     if LC_ALL=C tr -d '\n' < "$2" | LC_ALL=C grep -q '[[:cntrl:]]'; then fail "$1: control characters: $(LC_ALL=C grep -a -m 1 '[[:cntrl:]]' "$2" | head -c 100 | od -c | head -n 3)"; else pass; fi
     if LC_ALL=C grep -q "$(printf '\302[\200-\237]')" "$2"; then fail "$1: a control character beyond ASCII"; else pass; fi

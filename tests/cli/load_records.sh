@@ -39,7 +39,7 @@ run "$tmp/empty" --load "$tmp/a.jsonl" --jsonl "$tmp/a.jsonl"
 check_rc "appending to what was loaded" 2
 check_err "appending to what was loaded" 'appends.*name another file'
 
-# several files: in their order; the same run twice is there once
+# several files in their order; a run in two files is shown once
 run "$tmp/prog" $quick --op softmax --json "$tmp/s.json"
 run "$tmp/empty" --load "$tmp/a.json" "$tmp/a.jsonl" "$tmp/s.json" --json "$tmp/m.json" -q
 check_rc "merged" 0
@@ -48,7 +48,7 @@ check_same "records of both runs" "$(grep -c . "$tmp/m.json")" "$((all + softmax
 run "$tmp/empty" --load="$tmp/a.json" --load "$tmp/s.json" --json "$tmp/n.json"
 check "--load twice" cmp "$tmp/m.json" "$tmp/n.json"
 
-# a choice among them, as a run would make it
+# selections, as for a run
 for choice in "--op layernorm" "--op LayerNorm --impl fused" "--dtype bf16" "--filter impl=naive --exclude softmax"; do
     run "$tmp/empty" --load "$tmp/a.json" $choice --json "$tmp/chosen.json"
     check_rc "$choice" 0
@@ -61,7 +61,7 @@ run "$tmp/empty" --load "$tmp/a.json" --op nosuch
 check_rc "no record chosen" 2
 check_err "no record chosen" 'none of the [0-9]+ records is chosen'
 
-# what has no say is refused
+# options without effect are rejected
 for option in --fast "--iters 3" "--size small" "-a n=1" --list --no-isolate --shuffle "--device cpu"; do
     run "$tmp/prog" --load "$tmp/a.json" $option
     check_rc "--load with $option" 2
@@ -95,7 +95,7 @@ check_rc "lines cut off" 0
 check_err "lines cut off" 'breaks off'
 check "lines cut off: the rest is there" cmp "$tmp/table" "$out"
 
-# files of the first schema, and other machines beside this one
+# files of the first schema, and records of several machines
 old=tests/evidence/h200/compare.json
 run "$tmp/empty" --load $old
 check_rc "schema 1" 0

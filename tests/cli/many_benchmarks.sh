@@ -5,7 +5,7 @@
 . tests/cli/kit.lib
 
 plain many tests/cli/many_benchmarks.c
-# takes WHAT LIMIT COMMAND...: processor time in ms, whatever other programs do; the best of three runs
+# takes WHAT LIMIT COMMAND...: processor time of at most LIMIT ms; the best of three runs
 takes() {
     what=$1 limit=$2 best=100000 && shift 2
     for i in 1 2 3; do
@@ -35,12 +35,12 @@ check_same "one of 10,000 by its name" "$(tr '\n' ' ' < "$out")" \
 takes "--list of 100,000 cases" 700 env MANY=50 RIVALS=0 "$tmp/many" --list -a n=1:4000
 check_same "--list of 100,000 cases: lines" "$(count)" 100075
 takes "--list-sizes of 100,000 cases" 700 env MANY=50 RIVALS=0 "$tmp/many" --list-sizes -a n=1:4000
-# and run: the worker finds the same
+# a run: the worker finds the same cases
 run env MANY=10000 RIVALS=0 "$tmp/many" --op op9998 --iters 3 --warmup 1 --no-progress
 check_rc "a run of one of 10,000" 0
 check_out "a run of one of 10,000" '^op9998 '
 
-# --- what the lists hold
+# --- contents of the lists
 cat > "$tmp/lists.c" << 'end'
 #include <math.h>
 #include "kbench.h"

@@ -17,7 +17,7 @@ mkdir -p "$TMPDIR" "$folder/bin"
 prog=$folder/prog
 script="--device script --iters 6 --no-progress"
 
-# What both do: write down how they were started, and fail as FAKE_ILL says. start: what a tool of theirs is started on.
+# Both stand-ins note how they were started, and fail as FAKE_ILL says. start: runs the program under a tool.
 cat > "$folder/bin/fake.sh" << 'END'
 printf '%s' "${0##*/} " >> "$FAKE"
 printf '[%s] ' "$@" >> "$FAKE"
@@ -118,7 +118,7 @@ FAKE_LAUNCHES=$folder/launches
 export FAKE_LAUNCHES
 system=$PATH
 PATH=$folder/bin:$PATH
-# try ILL OPTIONS...: a run with a tool that has this ill
+# try ILL OPTIONS...: a run with a tool that fails in this way
 try() {
     ill=$1
     shift
@@ -127,7 +127,7 @@ try() {
 }
 of() { awk -F'\t' -v name="$1" -v key="$2" '$2 == "name" && index($3, name) { at = $1 } $1 == at && $2 == key { print $3; exit }' "$tmp/flat.txt"; }
 
-# --- how it is started, what comes of it
+# --- how the tool is started, and the results
 before=$(umask)
 umask 022
 try "" --ncu --op op --impl one,two --json "$tmp/ncu.json" --csv "$tmp/ncu.csv" --md "$tmp/ncu.md"
@@ -154,12 +154,13 @@ if grep -q '"counter_units": {"dram__bytes.sum": "byte", "gpu__time_duration.sum
 if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; else fail "CSV: $(head -n 1 "$tmp/ncu.csv")"; fi
 if grep -q dram "$tmp/ncu.md"; then fail "a page of Markdown has room for no metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
-# the command printed, by hand, where its folder is no more
+# the printed command, run by hand after its folder is gone
 by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_LOOK=[^ ]*|KBENCH_LOOK=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
 by_hand
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
-# and with words that a shell would read otherwise
+rm "$TMPDIR/told"
+# words that a shell would interpret
 try "" --ncu --filter "" --exclude "it's \"\$HOME\" a  b\$"
 check_rc "words with quotes" 0
 by_hand
@@ -198,12 +199,12 @@ check_out "both: ncu" '^ncu,'
 check_out "both: nsys" '^nsys,'
 check_same "both, --quiet: stderr" "$(wc -c < "$err" | tr -d ' ')" 0
 
-# --- a case that ends the program, or never ends: those behind it are looked at
+# --- a case that ends the program, or never ends: later cases are not profiled
 CRASH=1 && export CRASH
 try "" --ncu
 check_rc "a crash under ncu" 0
-check_err "a crash under ncu" 'op/impl=two ended the program under ncu; going on behind it'
-check_same "a crash under ncu: starts" "$(grep -c . "$FAKE")" 2
+check_err "a crash under ncu" 'op/impl=two ended the program under ncu, so the cases behind it were not seen'
+check_same "a crash under ncu: starts" "$(grep -c . "$FAKE")" 1
 check_out "a crash under ncu: the case's own time stands" 'two +5\.000'
 CRASH=hang
 try "" --timeout 100ms --ncu
@@ -222,7 +223,7 @@ wait $!
 check_same "interrupted: exit code" $? 130
 check_same "interrupted: files that are left" "$(ls "$TMPDIR")" ""
 
-# --- what fails: one line, its cure, the cases' own results, exit code 2
+# --- failures: one line with the fix, the cases' own results, exit code 2
 ill() { # ILL OPTION ERE
     try "$1" "$2" --json "$tmp/ill.json" --op op --impl one
     check_rc "$1" 2

@@ -17,7 +17,7 @@ of() { # OPTION FILE: the words
 }
 "$prog" $quick --json "$tmp/one.json" --jsonl "$tmp/one.jsonl" > "$tmp/out" 2>&1
 
-# --- files of other people are left as they are
+# --- files of other programs are not changed
 mkdir "$tmp/theirs"
 printf '[package]\nname = "x"\n' > "$tmp/theirs/Cargo.toml"
 printf '{\n  "name": "x",\n  "operation": 1,\n  "version": "1.0"\n}\n' > "$tmp/theirs/package.json"
@@ -60,13 +60,13 @@ run "$prog" $quick --jsonl "$tmp/one.json"
 check_rc "--jsonl on an array" 2
 run "$prog" $quick --json "$tmp/one.jsonl"
 check_rc "--json on lines" 2
-# an environment variable names no file that is overwritten
+# an environment variable cannot overwrite a file
 echo "my notes" > "$tmp/notes"
 KBENCH_LOOK=$tmp/notes run "$prog" $quick
 check_rc "KBENCH_LOOK on another file" 2
 check_same "KBENCH_LOOK: the file stays" "$(cat "$tmp/notes")" "my notes"
 
-# --- one file under two options
+# --- one file for two options
 cp "$tmp/one.jsonl" "$tmp/r" && ln -s r "$tmp/soft"
 for first in $plain history; do
     for second in $plain history; do
@@ -94,7 +94,7 @@ run "$prog" $quick --json /dev/stdout
 check_rc "/dev/stdout" 0
 check "/dev/stdout: records alone" "$tmp/flat" "$out"
 
-# --- nothing waits for a pipe that nobody reads, or for a file of a folder above that is a pipe
+# --- no wait for a pipe without a reader, or for a file of an enclosing folder that is a pipe
 mkfifo "$tmp/pipe"
 mkdir -p "$tmp/git/a" && mkfifo "$tmp/git/.git"
 mkdir -p "$tmp/head/.git" "$tmp/head/a" && mkfifo "$tmp/head/.git/HEAD"
@@ -130,7 +130,7 @@ for option in $plain history; do
     [ $option = history ] || run "$prog" $quick $(of $option /dev/full)
     [ $option = history ] || check_rc "--$option /dev/full" 2
     [ $option = history ] || check_err "--$option /dev/full" 'no space left'
-    # an old file, behind a link and with a mode
+    # an existing file, through a link, with its permissions
     rm -rf "$tmp/disk" && mkdir "$tmp/disk"
     "$prog" $quick $(of $option "$tmp/disk/old") > "$tmp/out" 2>&1
     chmod 600 "$tmp/disk/old" && ln -s old "$tmp/disk/link"
@@ -156,14 +156,14 @@ for option in $plain history; do
     check_same "--$option, a name of 255 bytes: nothing else" "$(ls "$tmp/disk")" "$long"
 done
 
-# --- an option in the place of a file's name
+# --- an option instead of a file name
 for option in $plain history report save-baseline baseline load compare; do
     run "$prog" $quick $(of $option -x)
     check_rc "--$option -x" 2
     if [ -e ./-x ] || [ -e .kbench/-x.json ]; then fail "--$option makes a file -x"; else pass; fi
 done
 
-# --- a stdout that does not block gets all
+# --- a non-blocking stdout gets everything
 if have python3; then
     cat > "$tmp/slow.py" << 'end'
 import os, subprocess, sys, time, fcntl, socket

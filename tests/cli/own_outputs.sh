@@ -9,7 +9,7 @@ for example in own_output own_instrument; do
 done
 prog="$tmp/own_output --fast --max-time 20ms --no-progress"
 
-# --- an output: a line for each record, and a file of all
+# --- outputs: a line per record, and a file with all records
 run $prog --log "$tmp/log" --tsv "$tmp/tsv" --json "$tmp/json"
 check_rc "own outputs" 0
 run $prog --log "$tmp/x" --json "$tmp/x"
@@ -45,7 +45,7 @@ run $prog --tsv "$tmp/tsv" --filter nothing_matches
 check_rc "nothing matches" 2
 check_same "nothing matches: the old file stays" "$(wc -l < "$tmp/tsv" | tr -d ' ')" 2
 
-# --- an instrument: its counters are in the record, the times are not its own
+# --- an instrument: its counters are in the record, and it does not change the times
 run "$tmp/own_instrument" --fast --max-time 20ms --no-progress --faults --json "$tmp/json"
 check_rc "own instrument" 0
 check_out "own instrument: below the rows" '^    page_faults [0-9.]+ a run$'
@@ -60,7 +60,7 @@ run "$tmp/own_instrument" --faults=3
 check_rc "a value that the option does not take" 2
 check_err "a value that the option does not take" '--faults takes no value'
 
-# --- what a program declares and kbench cannot do
+# --- declarations that kbench cannot support
 cat > "$tmp/odd.c" << 'EOF'
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
@@ -116,7 +116,7 @@ run "$tmp/may" --iters 3 --no-progress --may
 check_rc "a file that was not named" 2
 check_err "a file that was not named" '--may needs a file: --may=FILE'
 
-# --- records that stand for cases
+# --- records that replace a measurement
 cat > "$tmp/known.c" << 'EOF'
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
@@ -180,7 +180,7 @@ done
 run $known --known n=2 --list --jsonl "$tmp/jsonl"
 check_not_err "--jsonl may be read by it" 'without effect'
 
-# --- options of an add-on that is not there
+# --- options of a missing add-on
 for row in "md x:kbench_report.h: .*build/kbench" "load x:kbench_report.h" "resume --jsonl x:kbench_report.h: include it after" "save-baseline x:kbench_report.h" \
     "counters:kbench_inspect.h" "trace x:kbench_inspect.h" "selftest:examples/addons/selftest.cu"; do
     run $prog --${row%%:*}

@@ -24,13 +24,13 @@ all="memory_limit file_limit stack_limit hard_limit rounding locale thread_local
 [ "$LEFTOVERS_CPUS" -lt 2 ] || all="$all processors"
 "$tmp/process_isolation" --list | grep -q flush && all="$all flush"
 
-# --- what is put back, and what gets a fresh process: nobody fails first
+# --- changes that are undone, and changes that need a new process: no case fails first
 measure --op "$(for what in $all; do printf 'dirty_%s,sees_%s,' $what $what; done)dirty_secret,sees_secret"
 check_rc "all in one run" 0
 for what in $all; do fine dirty_$what/impl=default null && fine sees_$what/impl=default null; done
 fine sees_secret/impl=default "\"$alone: BAD_CASE, another case's secret\""
 
-# --- what only a failure shows
+# --- changes that only a failure reveals
 measure --op dirty_secret,sees_abort
 check_rc "abort" 0
 fine sees_abort/impl=default "\"$alone: CRASHED, signal 6 (Aborted)\""
@@ -44,7 +44,7 @@ measure --op shared
 check_rc "another implementation" 0
 check_same "another implementation" "$(of shared/impl=sees message)" "\"$alone: BAD_CASE, the other implementation's secret\""
 
-# --- a case's own fault: once more where others ran before, not where it was the first
+# --- a case's own failure is repeated if other cases ran before in its process
 measure --op dirty_mask,fails_alone,fails_too,sees_secret
 check_rc "its own fault" 1
 check_same "its own fault: nothing else is said" "$(of fails_alone/impl=default message)" '"its own fault"'
@@ -52,7 +52,7 @@ check_same "its own fault: twice, then once" "$(sort "$err" | grep -c 'runs as n
 check_same "its own fault: each in a fresh process" "$(grep -c 'runs as number [^1]' "$err")" 0
 fine sees_secret/impl=default null
 
-# --- in one process what can be put back is; what cannot be is said
+# --- in one process: changes are undone if possible, otherwise reported
 measure --no-isolate --op dirty_rounding,sees_rounding,dirty_timers,sees_timers
 check_rc "--no-isolate" 0
 fine sees_rounding/impl=default null && fine sees_timers/impl=default null

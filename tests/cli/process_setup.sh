@@ -11,10 +11,10 @@ build_heeds
 prog=$tmp/around
 quick="--iters 10 --warmup 1 --no-progress"
 json=$tmp/around_results.json
-# values KEY: of the records of the latest run, in a line
+# values KEY: the values in the records of the last run, in one line
 values() { "$tmp/flat" "$json" | awk -F'\t' -v k="$1" '$2 == k { printf "%s ", $3 }'; }
 
-# --- standard files that are closed: no file of ours gets their numbers, and what is printed
+# --- closed standard files: no other file gets their descriptors, and their output
 for closed in "<&-" ">&-" "2>&-" "<&- >&- 2>&-"; do
     rm -f "$json" "$json"l
     eval '"$prog" $quick --op quick --json "$json" --jsonl "$json"l > "$tmp/out" 2> "$tmp/err" < /dev/null' "$closed"
@@ -24,12 +24,12 @@ for closed in "<&-" ">&-" "2>&-" "<&- >&- 2>&-"; do
     check_same "closed $closed: status" "$(values status)" '"ok" '
 done
 
-# --- who started us ignores SIGCHLD: how a worker ended is known all the same
+# --- the parent ignores SIGCHLD: the exit status of a worker is still known
 run env AROUND_DEAF=1 "$prog" $quick --op quick,crashes --json "$json"
 check_rc "SIGCHLD ignored" 1
 case $(values message) in *SIGABRT* | *'signal 6'*) pass ;; *) fail "SIGCHLD ignored: messages $(values message)" ;; esac
 
-# --- a case that is measured again has its time again
+# --- a repeated case has its full time again
 run "$prog" $quick --op again --timeout 2500ms --json "$json"
 check_rc "measured again" 1
 check_same "measured again: status" "$(values status)" '"ok" "failed" '
@@ -47,7 +47,7 @@ killer=$!
 wait $pid 2> /dev/null
 check_same "a block that hangs, after two SIGINT: exit code" $? 130
 kill $killer 2> /dev/null
-# --- a run that is killed leaves a file and a temporary one that the next run of the same command accepts
+# --- a killed run leaves a file and a temporary file, which the next run of the same command accepts
 for old in "" "[]"; do
     rm -f "$json" "$json"l
     [ -z "$old" ] || echo "$old" > "$json"
@@ -63,7 +63,7 @@ for old in "" "[]"; do
     check "after a killed run, old array '$old': whole lines" "$tmp/flat" --lines "$json"l
     check_same "after a killed run, old array '$old': no temporary file" "$(ls "$tmp" | grep -c 'tmp[0-9]')" 0
 done
-# --- one that hangs in a worker: the first one does, and a second one costs no result
+# --- a block that hangs in a worker: the first signal ends it, and a second one loses no result
 for gap in 0 0.01 0.03; do
     rm -f "$json" "$tmp/hang.out"
     "$heeds" "$prog" $quick --op quick,hangs --timeout 20s --json "$json" > "$tmp/hang.out" 2>&1 < /dev/null &
@@ -78,7 +78,7 @@ for gap in 0 0.01 0.03; do
     check_same "two SIGINT, $gap s apart: what was finished is there" "$(values operation)" '"quick" '
 done
 
-# --- files: relative ones are beside the program's start, none is open in a worker or in what a body starts
+# --- files: relative names are relative to the start folder; no file is open in a worker or its children
 here=$(pwd)
 prog_there=$prog && case $prog in /*) ;; *) prog_there=$here/$prog ;; esac
 mkdir "$tmp/there"
@@ -95,7 +95,7 @@ else
     skip "no /proc/self/fd: files that a body's processes inherit are not looked at"
 fi
 
-# --- an earlier run's results outlive one that has none, and no other
+# --- a run without results keeps the results of an earlier run; any other run replaces them
 echo '[{"name": "old", "operation": "old"}]' > "$json"
 run "$prog" $quick --op quick --device 0 --json "$json"
 check_rc "no GPU" 77
@@ -119,7 +119,7 @@ check_same "memory for both: compared" "$(values verdict | grep -c -E 'null "[A-
 run env AROUND_SMALL=1 "$prog" --iters 200 --warmup 1 --no-progress --op memory --json "$json"
 check_same "memory for one: status" "$(values status)" '"ok" "ok" '
 check_same "memory for one: one after the other" "$(values verdict)" 'null "UNRESOLVED" '
-# --- on a terminal a case that takes its time is seen to go on, with the time left from the first second on
+# --- on a terminal, a slow case shows progress, with the remaining time from the first second on
 if script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
     script -qec "'$prog' --op quick --iters 1000000 --warmup 1 --timeout 2500ms" /dev/null < /dev/null > "$tmp/terminal" 2>&1
     shown=$(tr '\r' '\n' < "$tmp/terminal" | grep -c '^\[1/1\]')

@@ -10,7 +10,7 @@ mkdir -p "$tmp/scratch"
 run "$PYTHON" tests/cli/python/api.py "$PWD/$tmp/scratch"
 counted "api.py"
 
-# --- GPU work on the virtual GPU: what CUPTI says of empty kernels comes from a process of its own
+# --- the virtual GPU: a separate process measures empty kernels with CUPTI
 include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
@@ -20,7 +20,7 @@ else
         run env KBENCH_LIB="$PWD/$tmp/libvirtual.so" "$PYTHON" tests/cli/python/virtual.py && counted "virtual.py"
 fi
 
-# --- CUDA's runtime as pip's wheels have it: no libcudart.so, and no toolkit beside it
+# --- the CUDA runtime of pip's wheels: no libcudart.so, and no toolkit
 for runtime in "$include"/../lib64/libcudart.so.* "$include"/../lib/libcudart.so.*; do
     case $runtime in *.so.*.*) continue ;; esac
     [ -n "$include" ] && [ -f "$runtime" ] || continue
@@ -38,7 +38,7 @@ run "$PYTHON" examples/python/example.py --iters 20 --json "$tmp/example.json"
 check_rc "the example" 0
 check_out "the example" '4 cases: 4 ok'
 
-# --- examples that need a GPU say without one what they would run
+# --- examples that need a GPU: --dry-run without one
 run "$PYTHON" examples/python/attention_matrix.py --dry-run --shape 2,3,128,64 --dtype bf16
 check_rc "attention_matrix" 0
 check_out "attention_matrix: its plan" '^2 x 3 x 128 x 64 bf16 full torch math efficient fa2 cudnn kb:naive .*kb:flashpp'
@@ -70,7 +70,7 @@ for example in attention_matrix layers; do
     check_err "$example without a GPU" 'GPU'
 done
 
-# --- a script is a program of its own: edited, it has no records yet
+# --- a script identifies its records: an edited script has none
 cp examples/python/example.py "$tmp/edited.py"
 run "$PYTHON" "$tmp/edited.py" --iters 5 --jsonl "$tmp/edited.jsonl" -q
 check_rc "a script" 0

@@ -5,7 +5,7 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-# as C and as C++, alone and with the harness in one library
+# as C and as C++, alone and in one library with kbench.h
 for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do
     case $compiler in *c++*) language= ;; *) language="-x c" ;; esac
     check "$compiler" $compiler -O0 -Wall -Wextra -Werror -shared -fPIC $language -DKBENCH_SHARED kbench_kernels.cuh \
@@ -27,7 +27,7 @@ mkdir -p "$tmp/scratch"
 run "$PYTHON" tests/cli/python/kernels.py "$tmp/scratch" "$tmp/operations"
 counted "kernels.py"
 
-# --- kbench.py alone is still enough for all else
+# --- kbench.py without kbench_kernels.py
 mkdir "$tmp/alone" && cp examples/python/kbench.py kbench.h "$tmp/alone"
 run env PYTHONPATH="$PWD/$tmp/alone" "$PYTHON" -c 'import kbench
 print(kbench.time(int, host=True, samples=5))

@@ -46,7 +46,7 @@ check_out "a name that has no room in the row stands below it" '^    .*slow15: o
 check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($0) > 60' "$out")" ""
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
-# --- records of two GPUs, whose cases have the same names: each has its own changes
+# --- records of two GPUs with the same case names: each GPU has its own changes
 # gpus FILE MS0 MS1: a program that measures so much on them; a round differs from the next by 0.1 %. It writes down when
 # it had its turn.
 gpus() {
@@ -74,14 +74,14 @@ check_rc "two GPUs, one of them slower" 3
 check_out "two GPUs, one of them slower" '^ *\+20\.0% .* REGRESSED'
 check_same "two GPUs, one of them slower: cases that are" "$(grep -cE ' (REGRESSED|SLOWER|IMPROVED|FASTER) .*op/impl=default' "$out")" 1
 
-# --- forwards, then backwards, and who begins goes round
+# --- the order alternates, and each program begins in turn
 for program in a b c; do gpus "$tmp/$program" 1.00 1.00; done
 rm "$tmp/turns"
 run "$old" --race "$tmp/a" "$tmp/b" "$tmp/c"
 check_rc "three programs alike" 0
 check_same "whose turn it is" "$(cat "$tmp/turns")" "a b c c b a b c a a c b c a b b a c "
 
-# --- in a window one line says how far it is, and goes away
+# --- on a terminal, a progress line is shown and removed
 if have python3 && python3 -c 'import pty, termios' 2> /dev/null; then
     # window OPTION...: what is on the screen in the end, and in $err what that line said
     window() { run python3 tests/cli/terminal.py 120 TERM=xterm LANG=C.UTF-8 -- "$old" --race "$old" "$tmp/slow3" "$@"; }
@@ -97,7 +97,7 @@ else
     skip "no python3 that opens a terminal"
 fi
 
-# --- the budget ends it, and it says so
+# --- the budget ends the race, with a message
 run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick
 check_rc "a budget that is too short" 0
 check_err "a budget that is too short" "ended at its --budget: changes are (known to within .*|not known to within any bound), not to within the 1.6%"
@@ -108,7 +108,7 @@ for try in 1 2 3; do # of equal programs one race in twenty may find one slower
 done
 check_rc "a budget that is too short, --fail-on noise" 4
 
-# --- what cannot race
+# --- programs that cannot race
 run "$old" --race "$old"
 check_rc "one program" 2
 run "$old" --race "$old" "$tmp/nothing"
@@ -166,7 +166,7 @@ check_out "a case that fails in both" "failed .*n=10"
 run env GONE=1 "$old" --race "$old" "$tmp/slow15" -- $quick
 check_rc "a case that is skipped" 3
 
-# --- a signal ends it, and what it runs
+# --- a signal ends the race and its programs
 "$old" --race "$tmp/work" "$tmp/more60" -- --iters 20000 > "$tmp/signal.out" 2>&1 < /dev/null &
 pid=$!
 sleep 1
@@ -175,12 +175,12 @@ wait $pid
 check_same "a signal" $? 130
 check_same "files after a signal" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
-# --- real work: 60 % more is seen on any machine
+# --- real work: 60 % more is detected on any machine
 run "$tmp/work" --race "$tmp/work" "$tmp/more60" --budget 20s --threshold 10
 check_rc "60 % more work" 3
 check_out "60 % more work" "REGRESSED severe +work/"
 
-# --- a program against itself, and against one that is 3 % slower in one of its cases
+# --- a program against itself, and against a program that is 3 % slower in one case
 different=0 regressed=0 found=0 i=0
 while [ $i -lt $races ]; do
     run env NOISE=1.2 "$old" --race "$old" "$old" -- $quick

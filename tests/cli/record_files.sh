@@ -15,7 +15,7 @@ json=$tmp/dir/r.json
 names() { (cd "$1" && echo *); }
 records() { "$tmp/flat" $2 "$1" | grep -c '	operation	'; }
 
-# what a link leads to is replaced, as a whole and with its mode
+# a link's target is replaced as a whole, and keeps its permissions
 old='[
 {"name": "old", "operation": "old"}
 ]'
@@ -40,7 +40,7 @@ check_rc "a link to nowhere" 0
 check "a link to nowhere: the records" "$tmp/flat" "$tmp/dir/nowhere"
 rm -rf "$tmp/dir" && mkdir "$tmp/dir"
 
-# a name that leaves no room for another ending
+# a name too long for another ending
 long=$(printf '%250s' '' | tr ' ' l)
 run "$prog" $quick --json "$tmp/dir/$long"
 check_rc "a name of 250 characters" 0
@@ -60,7 +60,7 @@ run "$prog" $quick --jsonl "$lines"
 check_rc "room again" 0
 check_same "room again: the next record is a line of its own" "$(grep -c '^{.*}$' "$lines")" $((before + 1))
 
-# a pipe with a reader gets all
+# a pipe with a reader gets everything
 mkfifo "$tmp/dir/pipe"
 for option in --json --jsonl; do
     cat "$tmp/dir/pipe" > "$tmp/dir/read" &
@@ -79,11 +79,11 @@ else
     chmod 700 "$tmp/dir/locked"
 fi
 
-# --- few files
+# --- few file descriptors
 (ulimit -n 60 && exec "$prog" $quick --json "$tmp/dir/n.json") > "$tmp/out" 2> "$tmp/err"
 check_same "few files may be open: exit code" $? 0
 
-# --- signals that end a program without more ado: what is finished is written
+# --- signals that end a program at once: finished records are written
 build_heeds
 "$heeds" "$prog" --no-progress --iters 3 --warmup 1 --op mse,slow --thorough --json "$json" --jsonl "$tmp/dir/q.jsonl" \
     > "$tmp/out" 2>&1 < /dev/null &

@@ -22,7 +22,7 @@ check "strict reader takes --jsonl" "$tmp/flat" --lines "$tmp/ln.jsonl"
 "$tmp/flat" --lines "$tmp/ln.jsonl" > "$tmp/lines.txt"
 check_same "--json and --jsonl hold the same records" "$(cksum < "$tmp/lines.txt")" "$(cksum < "$tmp/flat.txt")"
 
-# the command, as a shell takes it: blanks, quotes, a newline and what a shell would expand come back as they were
+# the command in shell syntax: blanks, quotes, newlines and expansions survive
 mkdir -p "$tmp/a folder" && cp "$tmp/prog" "$tmp/a folder/it's"
 set -- "$tmp/a folder/it's" --iters 30 --warmup 1 --no-progress --op layernorm --size small --exclude 'no "such" $HOME `name` \\ here' --exclude "two
 lines" --exclude "it's" --exclude '[*?]~!#&;x' --json "$tmp/a \$file.json"
@@ -67,13 +67,13 @@ check_same "process_ms" "$(value 0 process_ms)" "[$(value 0 time_ms)]"
 if [ -r /proc/self/status ]; then
     case $(value 0 preemptions) in [0-9]*) pass ;; *) fail "preemptions is $(value 0 preemptions), expected a number" ;; esac
     check_same "cpus" "$(value 0 cpus)" "\"$(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status)\""
-    # a virtual machine tells of no clock
+    # a virtual machine may not report a clock
     set -- null null
     if [ -r /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor ]; then set -- '"*"' '[0-9]*'; fi
     case $(value 0 cpu_governor) in $1) pass ;; *) fail "cpu_governor is $(value 0 cpu_governor), expected $1" ;; esac
     case $(value 0 cpu_clock_mhz) in $2) pass ;; *) fail "cpu_clock_mhz is $(value 0 cpu_clock_mhz), expected $2" ;; esac
 fi
-# of one core: the data lies in its caches, so no bandwidth of memory is measured; the share is of the arithmetic
+# one core with its data in cache: no memory bandwidth; the share is that of the peak arithmetic rate
 check_same "copy_roof_gbps of data in cache" "$(value 0 copy_roof_gbps)" null
 case $(value 0 gpu_efficiency) in [0-9]*) pass ;; *) fail "gpu_efficiency on a CPU is $(value 0 gpu_efficiency)" ;; esac
 check_same "roof on a CPU" "$(value 0 roof)" '"f32"'
@@ -136,7 +136,7 @@ else
     skip "no python3: the user's own snippet is not run (the checks above read the same file)"
 fi
 
-# --- a compiler that was told there is no NaN writes the same nulls and numbers
+# --- the same nulls and numbers with -ffast-math
 if ! everything; then
     :
 elif $CC -Ofast -w -DKBENCH_IMPLEMENTATION -I. tests/cli/sample_program.c -o "$tmp/fast" $libs 2> "$tmp/check"; then
@@ -154,7 +154,7 @@ else
     fail "-Ofast: $(head -n 3 "$tmp/check")"
 fi
 
-# --- odd strings and numbers
+# --- unusual strings and numbers
 run "$tmp/odd" $quick --json "$tmp/odd.json"
 check_rc "odd strings" 0
 build "odd strings make a right file" "$tmp/flat" "$tmp/odd.json"
@@ -201,7 +201,7 @@ if [ -p "$tmp/fifo" ]; then
     wait $reader 2> /dev/null
     if [ "$rc" -eq 0 ]; then check "--jsonl into a pipe" "$tmp/flat" --lines "$tmp/from_fifo"; else check_rc "--jsonl into a pipe, refused" 2; fi
 fi
-# --- the commit is that of the folder's own repository: a worktree's and a submodule's are elsewhere, not the outer one's
+# --- the commit is that of the folder's repository, also in a worktree or a submodule
 mkdir -p "$tmp/outer/.git" "$tmp/outer/src" "$tmp/outer/tree"
 echo 0123456789abcdef0123456789abcdef01234567 > "$tmp/outer/.git/HEAD"
 echo 'gitdir: ../elsewhere' > "$tmp/outer/tree/.git"

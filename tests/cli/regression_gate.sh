@@ -13,14 +13,14 @@ work=$(cd "$tmp" && pwd)
 prog="$work/prog --device script --no-progress --iters 20"
 repeats=20
 if [ "${1-}" = --full ]; then repeats=100; fi
-# at ENVIRONMENT... -- OPTIONS...: a run in the scratch folder
+# at ENVIRONMENT... -- OPTIONS...: runs the program in the scratch folder
 at() {
     set_to=
     while [ "$1" != -- ]; do set_to="$set_to $1"; shift; done
     shift
     run sh -c 'cd "$1" && shift && exec "$@"' sh "$work" env $set_to $prog "$@"
 }
-# files OPTIONS...: no run, only files
+# files OPTIONS...: compares files without a run
 files() { run sh -c 'cd "$1" && shift && exec "$@"' sh "$work" ./prog --no-progress "$@"; }
 
 # --- a baseline by name
@@ -76,7 +76,7 @@ check_out "more memory" "memory \+200.0%: 12.0 KiB, was 4.00 KiB"
 at MEMORY=8192 -- --baseline first --memory-threshold 300
 check_rc "a threshold of its own" 0
 
-# --- cases that fail, come and go
+# --- cases that fail, appear or disappear
 at FAILS=1 -- --baseline first
 check_rc "a failed case goes before all else" 1
 check_out "a failed case" "failed .*n=10"
@@ -91,7 +91,7 @@ check_rc "added cases are a change" 3
 at -- --baseline first --axis n=1:9
 check_out "removed cases" "removed .*n=10"
 
-# --- a baseline is replaced by its like only
+# --- a baseline is not replaced by worse results
 at SLOWER=15 -- --baseline first --save-baseline first
 check_rc "worse than the baseline that it would replace" 3
 check_err "worse than the baseline" "the old one stays"
@@ -128,7 +128,7 @@ check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slow
 check_out "another processor: the table" 'not comparable'
 check_same "another processor: the reason stands before the table" \
     "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "Before change "
-# another cache state or timer says nothing either; schema 2 called both of them mode
+# another cache state or timer switches the gate off as well; schema 2 called both mode
 sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"
 sed 's/"timer": "events"/"timer": "cupti"/' "$work/.kbench/slow.json" > "$work/cupti.json"
 sed 's/"cache": "cold", "timer": "events"/"mode": "cold"/; s/"schema": 3/"schema": 2/' "$work/.kbench/slow.json" > "$work/older.json"
@@ -201,7 +201,7 @@ for goal in 'op:nothing>=3' 'op:time_ms=3' 'op:time_ms>=' 'op:name>=3' '(:time_m
     check_rc "goal $goal" 2
 done
 
-# --- options that would do nothing are refused
+# --- options without effect are rejected
 for options in "--threshold 3" "--noise 1" "--fail-on never" "--ignore-env" "--alpha 0.1" \
     "--baseline first --fail-on regres" "--baseline first --threshold x" "--list --baseline first" \
     "--baseline first --alpha 2" "--load first.json --save-baseline x" "--compare first slow --json x"; do
@@ -209,7 +209,7 @@ for options in "--threshold 3" "--noise 1" "--fail-on never" "--ignore-env" "--a
     check_rc "$options" 2
 done
 
-# --- one program again and again, with the noise of processes that a gate on a bad machine sees
+# --- repeats of one program, with the noise between processes of a bad machine
 alarms=0 found=0
 at NOISE=1 -- --save-baseline again
 i=0

@@ -13,7 +13,7 @@ prog=$tmp/prog
 options="--iters 3 --warmup 1 --no-progress"
 lines=$tmp/l.jsonl
 count() { wc -l < "$1" | tr -d ' '; }
-# each WHAT FILE CASES: every line is a record, and each case has one
+# each WHAT FILE CASES: every line is a record, and each of CASES has one
 each() {
     check "$1: the lines" "$tmp/flat" --lines "$2"
     check_same "$1: each case once" "$(sed 's/^{"name": "\([^"]*\)".*/\1/' "$2" | sort | uniq -c | awk '$1 == 1' | wc -l | tr -d ' ') of $(count "$2")" "$3 of $3"
@@ -42,7 +42,7 @@ check_same "--list, all is done" "$(wc -c < "$out" | tr -d ' ')" 0
 
 run "$prog" --load "$lines"
 check "all is done: the table is that of the records" cmp "$out" "$tmp/table"
-# every format has what was done before and what is done now
+# every output has the old and the new records
 grep -v '"operation": "softmax"' "$tmp/whole" > "$lines"
 run "$prog" $some --resume --jsonl "$lines" --sort time --json "$tmp/r.json" --csv "$tmp/r.csv" --md "$tmp/r.md" --gbench "$tmp/r.gbench" --go "$tmp/r.go"
 check_rc "half of it is done" 0
@@ -52,11 +52,11 @@ run "$prog" --load "$tmp/r.json" --sort time --csv "$tmp/w.csv" --md "$tmp/w.md"
 check "half of it is done: the table" cmp "$out" "$tmp/table"
 for format in csv md gbench go; do check "half of it is done: --$format" cmp "$tmp/r.$format" "$tmp/w.$format"; done
 check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' ')" $((all + 1))
-# and so has what is compared: nothing of it is gone
+# comparisons have them as well
 run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
 check_not_out "a baseline has no case that is not there" 'removed'
 
-# a line that was half written, and a group that lacks a case
+# a torn line, and a group with a missing case
 head -n 8 "$tmp/whole" > "$lines"
 sed -n 9p "$tmp/whole" | head -c 700 >> "$lines"
 run "$prog" $some --list --resume --jsonl "$lines"
@@ -72,7 +72,7 @@ run "$prog" $some --resume --jsonl "$lines"
 each "a group that lacks a case" "$lines" $all
 check_same "a group that lacks a case is measured as a whole" "$(grep -cvxF -f "$tmp/whole" "$lines")" 2
 
-# what is not the same is not taken for it
+# records of another run are not used
 cp "$tmp/whole" "$lines"
 run "$tmp/other" $some --resume --jsonl "$lines"
 check_err "another build" "0 of $all cases"
@@ -102,7 +102,7 @@ check_same "other lines: the last record stays" "$(grep -cxF -f "$tmp/plain" "$l
 grep '^{"name": "' "$lines" > "$tmp/ours"
 each "other lines: records" "$tmp/ours" $all
 
-# beside a run that writes to the same file: both keep what they measured
+# together with a run that writes to the same file: both keep their records
 rm -f "$lines"
 "$prog" $some,slow --jsonl "$lines" --json "$tmp/beside.json" > "$tmp/out" 2>&1 < /dev/null &
 pid=$!
@@ -119,7 +119,7 @@ for file in beside r; do
     check_same "beside a run that writes: none of $file is lost" "$(grep -cvxF -f "$lines" "$tmp/wanted")" 0
 done
 
-# an error while the file is read is not its end
+# a read error is not the end of the file
 if have strace && strace -o "$tmp/trace" true 2> /dev/null; then
     cp "$tmp/plain" "$lines"
     opened=$(strace -e trace=openat,read "$prog" $some --list --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | grep -an 'l.jsonl"' | head -n 1 | cut -d: -f 1)
@@ -153,7 +153,7 @@ while [ $k -lt $kills ]; do
     wait $pid 2> /dev/null
     grep '}$' "$lines" > "$tmp/finished" 2> /dev/null # the last line may be torn
     if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a finished line cannot be read"; fi
-    # a sweep that is done begins anew, after a look at it
+    # a finished sweep begins again
     if [ "$(count "$tmp/finished")" -ge "$all" ]; then each "after kill $k" "$lines" $all && rm -f "$lines"; fi
     k=$((k + 1))
 done

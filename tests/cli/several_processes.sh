@@ -61,7 +61,7 @@ else
     skip "no script(1) that plays a terminal: progress is not looked at"
 fi
 
-# --- the numbers, from formulas worked out anew
+# --- values, compared with independent formulas
 if have python3; then
     for op in "sweep 5" "sweep 2" "rivals 4"; do
         set -- $op
@@ -70,7 +70,7 @@ if have python3; then
         check_rc "$op" 0
         check "$op: as worked out by several_processes.py" python3 tests/cli/several_processes.py "$tmp/$1.json" $2
     done
-    # the bar of tests/gpu/procs.sh, where times are planted: --procs 5 meets it, one process does not
+    # the limit of tests/gpu/procs.sh with planted times: --procs 5 meets it, one process does not
     run python3 tests/gpu/procs.py "$procs" --modes "" -- --device script --iters 6 --op sweep
     check_rc "the bar on planted times, missed by one process" 1
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"
@@ -79,11 +79,7 @@ else
     skip "no python3: intervals are not worked out anew"
 fi
 
-<<<<<<< HEAD
-# --- a killed run keeps the batches that are over: of 41 cases one of 16, before one of 25
-=======
-# --- a killed run keeps the batches that are over: 16 cases each
->>>>>>> main
+# --- a killed run keeps finished batches of 16 cases
 "$procs" $script --op sweep,waits --procs 3 --jsonl "$tmp/whole.jsonl" > /dev/null 2>&1
 check_same "a whole run" "$(wc -l < "$tmp/whole.jsonl" | tr -d ' ')" 41
 WAIT_IN=1 "$procs" $script --op sweep,waits --procs 3 --timeout 50s --jsonl "$tmp/kill.jsonl" > /dev/null 2>&1 < /dev/null &
@@ -96,7 +92,7 @@ wait $pid 2> /dev/null
 check "a killed run: whole lines" "$tmp/flat" --lines "$tmp/kill.jsonl"
 check_same "a killed run has one of two batches" "$(wc -l < "$tmp/kill.jsonl" | tr -d ' ')" 16
 
-# --- interrupted in the third of five processes: those of two are judged; in the second: only what both finished
+# --- interrupted in the third of five processes: two are judged; in the second: only cases that both finished
 build_heeds
 # interrupt PROCESS
 interrupt() {
@@ -122,8 +118,8 @@ check_out "interrupted in process 2: the summary" '^1 case: 1 ok$'
 interrupt 1
 check_same "interrupted in process 1: no records" "$(wc -l < "$tmp/flat.txt" | tr -d ' ')" 0
 
-# --- where buffers lie: elsewhere in every process, by number and seed; nothing is written beside them
-# lie FILE OPTION...: the last line of each process
+# --- buffer addresses: different in every process, by its number and the seed; no write outside the buffers
+# lie FILE OPTION...: prints the last line of each process
 lie() {
     file=$1 && shift
     run "$procs" --fast --iters 3 --no-progress "$@"

@@ -10,7 +10,7 @@ program many tests/cli/many_benchmarks.c
 unset SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP SLURM_ARRAY_TASK_COUNT
 prog=$tmp/prog
 
-# spread WHAT N COMMAND...: lists of the N shards are the list; no group is in two; groups of one length are shared evenly
+# spread WHAT N COMMAND...: the N shards together are the list, no group is in two, and groups are shared evenly
 group() { sed 's,/impl=[^/]*,,' "$1" | sort -u; }
 spread() {
     what=$1 n=$2 k=0 && shift 2
@@ -28,7 +28,7 @@ spread() {
     done
     check_same "$what in $n: each case once" "$(sort "$tmp/parts" | cksum)" "$(sort "$tmp/all" | cksum)"
     check_same "$what in $n: a group stays together" "$(sort "$tmp/groups" | uniq -d | wc -l | tr -d ' ')" 0
-    # no shard has more than another one by more than the cases of its largest group
+    # shards differ at most by the cases of the largest group
     most=$(sed 's,/impl=[^/]*,,' "$tmp/all" | sort | uniq -c | sort -n | tail -n 1 | awk '{ print $1 }')
     apart=$(sort -n "$tmp/sizes" | awk 'NR == 1 { least = $1 } { most = $1 } END { print most - least }')
     if [ "$apart" -le "$most" ]; then pass; else fail "$what in $n: shards differ by $apart cases: $(tr '\n' ' ' < "$tmp/sizes")"; fi
@@ -40,11 +40,11 @@ spread "shuffled" 3 "$prog" --shuffle --seed 7
 export MANY=3000 RIVALS=0
 spread "many" 7 "$tmp/many"
 unset MANY RIVALS
-# large sizes do not all come to one shard of two
+# large sizes are divided between two shards
 large=$("$prog" --op layernorm --impl naive --size small,large --list --shard 1/2 | grep -c tensor_dimension=256)
 check_same "sizes are spread over two shards" "$large" 1
 
-# --- records: which shard, which place; put together they are the plan
+# --- records: shard and position; merged they are the plan
 some="--op softmax,layernorm --iters 3 --warmup 1 --no-progress"
 "$prog" $some --list > "$tmp/list"
 for k in 3 1 2; do
@@ -62,7 +62,7 @@ shape "$out" > "$tmp/merged.txt"
 run "$prog" --load "$tmp/whole.json"
 shape "$out" > "$tmp/whole.txt"
 check "merged: the table's rows are those of the whole" cmp "$tmp/merged.txt" "$tmp/whole.txt"
-# what is of no shard, and has no place in a plan as what kb_write_json wrote, stays where it stands between them
+# records without shard and position, such as those of kb_write_json, keep their place
 run "$prog" --op silu --iters 3 --warmup 1 --no-progress --jsonl "$tmp/silu.jsonl"
 sed 's/"place": [0-9]*/"place": null/' "$tmp/silu.jsonl" > "$tmp/plain.jsonl"
 n=$(wc -l < "$tmp/3.jsonl" | tr -d ' ')
@@ -70,7 +70,7 @@ name='s/^{"name": "\([^"]*\)".*/\1/p'
 run "$prog" --load "$tmp/3.jsonl" "$tmp/plain.jsonl" "$tmp/1.jsonl" "$tmp/2.jsonl" --json "$tmp/merged.json"
 check_same "merged: what has no shard stays" "$(sed -n "$name" "$tmp/merged.json")" \
     "$(head -n "$n" "$tmp/list"; sed -n "$name" "$tmp/plain.jsonl"; tail -n "+$((n + 1))" "$tmp/list")"
-# two sweeps are not mixed: one stands behind the other
+# two sweeps are not mixed: one follows the other
 for k in 1 2 3; do
     "$prog" $some --seed 7 --shard $k/3 --jsonl "$tmp/again.jsonl" > "$tmp/out" 2>&1
 done
@@ -83,7 +83,7 @@ check_err "one is missing" 'no record of shards 2/3, 3/3'
 run "$prog" --load "$tmp/1.jsonl" "$tmp/other.jsonl"
 check_err "of 3 and of 2" 'shards of different numbers'
 
-# --- a shard that has nothing to do is no failure, and leaves the files that a script may wait for
+# --- an empty shard is no failure, and writes the files that a script may wait for
 run "$prog" --op silu --shard 2/2 --json "$tmp/none.json" --jsonl "$tmp/none.jsonl" --csv "$tmp/none.csv" --no-progress
 check_rc "nothing to do" 0
 check_err "nothing to do" 'shard 2/2 has nothing to do'
@@ -92,7 +92,7 @@ check "nothing to do: files" test -f "$tmp/none.jsonl" -a -f "$tmp/none.csv"
 run "$prog" --op silu --shard 2/2 --list
 check_rc "nothing to list" 0
 
-# --- what is no shard
+# --- invalid shards
 for bad in 0/3 4/3 3 /3 1/ 1/0 a/b 1/3/5 -1/3 "1 /3" 1/99999999 ""; do
     run "$prog" --list "--shard=$bad"
     check_rc "--shard '$bad'" 2
@@ -100,7 +100,7 @@ for bad in 0/3 4/3 3 /3 1/ 1/0 a/b 1/3/5 -1/3 "1 /3" 1/99999999 ""; do
 done
 run "$prog" --list --shard 1/2 --shard 2/2
 check_rc "twice" 2
-# parts of one sweep are of one GPU, unless somebody insists
+# the shards of a sweep must be of one GPU model, unless forced
 for k in 1 2; do sed "s/\"gpu\": [^,]*,/\"gpu\": \"GPU $k\",/" "$tmp/$k.jsonl" > "$tmp/gpu$k.jsonl"; done
 run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl"
 check_rc "shards of two GPUs" 2
@@ -114,7 +114,7 @@ check_rc "--load" 2
 run "$prog" --dry-run --shard 2/3
 check_out "--dry-run" '; shard 2/3$'
 
-# --- a task of a Slurm array: ids from anywhere, at equal steps
+# --- tasks of a Slurm array: any first id, equal steps
 run "$prog" --list --shard auto
 check_rc "no array" 2
 check_err "no array" 'job array.*--shard K/N'

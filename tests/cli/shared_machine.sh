@@ -39,11 +39,11 @@ case_of where --iters 3 --warmup 1 "--cpu=$first,$last"
 check_rc "--cpu with a list" 0
 run "$tmp/busy" --op where --cpu 8191
 check_rc "--cpu of a processor that is not there" 2
-check_err "--cpu of a processor that is not there" "--cpu 8191: this process may not run on 8191; it may on $allowed"
+check_err "--cpu of a processor that is not there" "--cpu 8191: this process may run on $allowed only"
 if have taskset && [ "$first" != "$last" ]; then
     run taskset -c "$last" "$tmp/busy" --op where --cpu "$first"
     check_rc "--cpu outside of taskset's" 2
-    check_err "--cpu outside of taskset's" "may not run on $first; it may on $last"
+    check_err "--cpu outside of taskset's" "--cpu $first: this process may run on $last only"
 else
     skip "--cpu outside of taskset's: no taskset, or one processor"
 fi
@@ -59,7 +59,7 @@ check_out "--env: boost" "^  boost +(on|off|not known)\$"
 run "$tmp/busy" --selftest --cpu 8191
 check_rc "--selftest --cpu" 2
 
-# --- others on the same processor
+# --- other programs on the same processor
 case_of crowded --cpu "$last" --iters 4000
 check_rc "crowded" 0
 at_least "crowded: waited for the processor, %" "$(of cpu_waited)" 20
@@ -78,7 +78,7 @@ case $(of flags) in *NOISY*) pass ;; *) fail "two_speeds: flags $(of flags), pre
 case_of two_speeds --cpu "$last" --iters 400 -v
 check_out "NOISY: says what to do" "NOISY.*--cpu|close other programs"
 
-# --- where blocks begin
+# --- addresses of blocks
 case_of placed --rounds 3 --max-time 0.1s
 check_rc "placed" 0
 case ${TEST_CFLAGS-} in

@@ -31,7 +31,7 @@ head -c 1024 /dev/urandom > "$slurm/munge/key"
 chmod 600 "$slurm/munge/key"
 port=$((20000 + $$ % 10000 * 2))
 node=$(hostname | sed 's/\..*//')
-# a requeued task waits until the credential of its first run has expired
+# a requeued task waits until the credential of its first run expires
 cat > "$slurm/slurm.conf" << END
 ClusterName=one
 SlurmctldHost=$node(127.0.0.1)
@@ -63,7 +63,7 @@ NodeName=$node NodeAddr=127.0.0.1 CPUs=8 RealMemory=512 State=UNKNOWN
 PartitionName=p Nodes=$node Default=YES State=UP
 END
 export SLURM_CONF="$slurm/slurm.conf"
-# starts WHAT COMMAND...: or there is no Slurm here
+# starts WHAT COMMAND...: starts a daemon; skips the test if that fails
 starts() {
     what=$1 && shift
     "$@" > "$tmp/start" 2>&1 && return
@@ -89,7 +89,7 @@ check_rc "the whole sweep" 0
 cp "$out" "$tmp/whole.txt"
 "$tmp/sweep" --list > "$tmp/list"
 
-# --- as a job array: one task is killed after its first group, and goes on when it is requeued
+# --- as a job array: one task is killed after its first group, and continues when it is requeued
 export HELD="$RESULTS/5-of-8.jsonl" HELD_TASK=5
 run sbatch --array=3-17:2 --output="$tmp/task.%a" examples/slurm/sweep.sbatch "$tmp/sweep" $options
 check_rc "sbatch" 0
@@ -114,7 +114,7 @@ if grep -q "$kept of $all cases have a record" "$tmp/task.5"; then pass; else fa
 check_same "a file a task" "$(ls "$RESULTS" | wc -l | tr -d ' ')" 8
 check_same "each case once" "$(cat "$RESULTS"/*.jsonl | sed 's/^{"name": "\([^"]*\)".*/\1/' | sort)" "$(sort "$tmp/list")"
 
-# --- merged, it is the whole
+# --- merged, the records are those of the whole sweep
 run sh examples/slurm/merge.sh "$RESULTS"
 check_rc "merge.sh" 0
 cp "$out" "$tmp/merged.txt"

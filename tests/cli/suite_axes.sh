@@ -6,7 +6,7 @@
 . tests/cli/kit.lib
 
 suite
-# the two parts that make compiles at once are what the whole is
+# the two parts that make compiles in parallel are the whole suite
 if everything; then
     for part in 1 2; do build "part $part" $CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
     build "both parts" $CC "$tmp/part1.o" "$tmp/part2.o" -o "$tmp/parts" $libs
@@ -18,7 +18,7 @@ if everything; then
     done
 fi
 
-# values AXIS WORDS: what an axis has in the cases listed
+# values AXIS WORDS: the axis has these values in the listed cases
 values() {
     name=$1 && shift
     "$suite" --list "$@" | sed -n "s,.*/$name=\([^/]*\).*,\1,p" | sort -u | tr '\n' ' '
@@ -46,7 +46,7 @@ check_same "a quick run has none of them" "$(grep -cxF -f "$tmp/large" "$tmp/qui
 check_same "dropout: p" "$(values p --op dropout)" "0.1 "
 check_same "dropout: -a p" "$(values p --op dropout -a p=0,0.25,1)" "0 0.25 1 "
 
-# --- the shape is what the oracle gets: its work is in the record
+# --- the oracle gets the shape: the record has its work
 short="--iters 3 --warmup 1 --no-progress"
 run "$suite" $short --op matmul --impl oracle --size rectangular -a M=6 -a N=10 -a K=14 --json "$tmp/r.json"
 check_rc "matmul of 6 x 10 x 14" 0

@@ -23,7 +23,7 @@ same() {
     else
         fail "$what: another table: $(diff "$out" "$tmp/shown" | head -n 6 | tr '\n' ';')"
     fi
-    # awk counts bytes; characters of two bytes and the replacement character make no line longer
+    # awk counts bytes: replaces characters of several bytes
     check_same "$what: lines over $width columns" \
         "$(awk -v w="$width" '{ gsub(/\303./, "x"); gsub(/\357\277\275/, "x") } length($0) > w' "$out" | head -n 1)" ""
 }
@@ -43,13 +43,13 @@ check "the file written again is the same" cmp "$tmp/table.json" "$tmp/again.jso
 same "sorted" 80 "$script --sort -GFLOP/s,implementation" "--sort -GFLOP/s,implementation"
 same "other columns" 140 "$script --columns time,samples,gflops,cache,winner" "--columns time,samples,gflops,cache,winner"
 
-# --- what has no record is a note on stderr, and no part of the table
+# --- notes without a record go to stderr, not into the table
 tail -n 1 "$out" > "$tmp/last"
 check_same "the summary is the last line" "$(cat "$tmp/last")" \
     "$("$tmp/flat" "$tmp/table.json" | awk -F'\t' '$2 == "status" { n[$3]++ }
         END { print n["\"ok\""] + n["\"failed\""] + n["\"skipped\""] " cases: " n["\"ok\""] " ok, " n["\"failed\""] " failed, " n["\"skipped\""] " skipped" }')"
 
-# --- rates: those that the operation declares, in a unit that can be read
+# --- rates: those that the operation declares, in a readable unit
 # heading OPERATION [OPTION...]: the names of its columns, at 80
 heading() {
     op=$1 && shift
@@ -87,7 +87,7 @@ for bad in "--sort tiem:nearest is .time." "--columns GBs:nearest is .GB/s." "--
     check_err "$bad" "${bad#*:}"
 done
 
-# --- the width: a terminal's own, else COLUMNS if that can be one
+# --- the width: that of the terminal, otherwise COLUMNS if it is valid
 first() { awk '/ time us / { print index($0, " +-"); exit }' "$1" | tr -d '\r'; }
 for said in ":35" "80:35" "100:55" "140:60" "39:35" "1001:35" "wide:35" "-80:35" "40:34"; do
     COLUMNS=${said%:*} run "$tmp/table" $script --op bare

@@ -10,7 +10,7 @@ program terminal tests/cli/terminal.c
 quick="--warmup 1 --iters 5"
 esc=$(printf '\033')
 
-# --- pipes: no escapes, no line that is written twice, whatever TERM says; --color and the environment decide otherwise
+# --- pipes: no escapes and no rewritten lines with any TERM; --color and environment variables change that
 TERM=xterm run "$tmp/terminal" $quick --op contest
 check_not_out "a pipe: no escapes" "$esc|$(printf '\r')"
 check_not_err "a pipe: no escapes, no progress" "$esc|$(printf '\r')"
@@ -40,7 +40,7 @@ run "$tmp/terminal" --op "$esc[2J"
 check_err "a command line's own escapes are spelled" 'unknown operation .\\x1b\[2J'
 check_not_err "a command line's own escapes" "$esc"
 
-# --- bars: blocks where the locale has them
+# --- bars: block characters if the locale has them
 for locale in LC_ALL=en_US.UTF-8 LC_CTYPE=C.utf8 LANG=de_DE.UTF8; do
     COLUMNS=120 run env $locale "$tmp/terminal" $quick --op sweep
     check_out "$locale: bars of blocks" "$(printf '\342\226')"
@@ -51,7 +51,7 @@ for locale in LC_ALL=C LANG=de_DE.ISO-8859-1 "LC_ALL=POSIX LANG=en_US.UTF-8"; do
     check_out "$locale: bars of ASCII" ' [#.]{10} '
 done
 
-# --- a window
+# --- a terminal window
 if ! have python3 || ! python3 -c 'import pty, termios' 2> /dev/null; then skip "no python3 that opens a terminal" && finish; fi
 # window COLUMNS OPTION...: in $out what is on the screen in the end; terminal.py says what is wrong with it
 window() {

@@ -63,14 +63,14 @@ while [ $n -lt "$count" ]; do
     harmless "records of a run" json run.json
     for kind in csv md jsonl go; do shows "a run's --$kind" $kind $quick --op fails,checks --$kind -; done
     unset PLANT
-    # --- seen inside; the disassembler says what it likes
+    # --- results of profiling, with any text from the disassembler
     printf '#!/bin/sh\nprintf "\\tFunction : %%s\\n" "$SAYS"\nprintf "%%s\\n" "$SAYS"\n' > bin/cuobjdump && chmod +x bin/cuobjdump
     SAYS=$(printf 'planted\n::error::planted\033[5m\342\200\256') COLUMNS=80 shows "kernels" term shown $n
     n=$((n + step))
 done
 n=none
 
-# --- the CSV that a page makes in the browser
+# --- the CSV that a page writes in the browser
 if have node; then
     "$planted" --load now.json --html - 2> messages | awk '/^var cell=/ { on = 1 } on { print } on && /};$/ { exit }' > cell.js
     printf '%s\n' 'console.log([-1.5, null, "=1+1", "-x", "\t@x", "a,\n", "\u009b\u202eq\"", "\uff1d1"].map(cell).join("|"))' >> cell.js
@@ -79,7 +79,7 @@ else
     skip "no node: the CSV that a page makes is not looked at"
 fi
 
-# --- files, folders and a program that have such names
+# --- files, folders and a program with such names
 cd "$folder" || exit 2
 name=$(printf '::error::\033[5mplanted\342\200\256')
 "$planted" write 2 "$name.json" && cp planted "$name"
@@ -91,7 +91,7 @@ harmless "a program's name" term "$err"
 run ./"$name" --help
 harmless "a program's name in its help" term "$out"
 
-# --- .git/HEAD is no commit, or names a file that is none of its own
+# --- .git/HEAD is no commit, or names a file outside the repository
 cd repository || exit 2
 good=0123456789abcdef0123456789abcdef01234567
 echo "secret: $good" > ../secret && echo $good > ../other

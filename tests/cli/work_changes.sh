@@ -46,14 +46,14 @@ check "launches_per_sample: the calls that the clock needs" test "$(of honest la
 check_same "shared_buffers: nobody to share it with" "$(of honest shared_buffers)" null
 run "$tmp/work" --fast --no-verify --op once --json "$tmp/none.json"
 check_rc "nobody asks" 0
-# what was measured while the process was stopped is measured again, and counted
+# samples taken while the process was stopped are repeated, and counted
 run "$tmp/work" --op stopped --iters 200 --warmup 5 --json "$tmp/stopped.json"
 "$tmp/flat" "$tmp/stopped.json" > "$tmp/flat.txt"
 right stopped
 check_same "stopped: samples" "$(of stopped samples)" 200
 check "stopped: what was taken again" test "$(of stopped samples_retaken)" -ge 1
 check "stopped: no sample holds the stop" awk -v max="$(of stopped time_ms_max)" 'BEGIN { exit !(max < 200) }'
-# --launches: exactly as many, whoever times them; what is shorter than the clock's own cost is doubted
+# --launches: exactly this number, with any timer; times below the clock's overhead get a flag
 for n in 1 3 100; do
     run "$tmp/work" --op honest,in_place_reset,sorts --launches $n --iters 40 --json "$tmp/launches.json"
     check_rc "--launches $n" 0
@@ -71,7 +71,7 @@ case $(of brief flags) in *FLOOR*) fail "brief: flags $(of brief flags)" ;; *) p
 run "$tmp/work" --op brief --iters 100 --launches 1 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
 case $(of brief status)$(of brief flags) in *failed* | *FLOOR*) pass ;; *) fail "brief, one by one: $(of brief time_ms), flags $(of brief flags)" ;; esac
-# a single run between two readings of the clock: its steps and what reading costs are in the interval
+# a single run between two clock readings: the interval includes the clock's resolution and overhead
 run "$tmp/work" --fast --op ways_1,ways_10,ways_30,ways_100,ways_300,ways_1000,ways_10000 --json "$tmp/ways.json"
 "$tmp/flat" "$tmp/ways.json" | awk -F'\t' '
     $2 == "name" { name[$1] = $3 } $2 == "verdict" { verdict[$1] = $3 } $2 == "flags" { flags[$1] = $3 }
@@ -79,7 +79,7 @@ run "$tmp/work" --fast --op ways_1,ways_10,ways_30,ways_100,ways_300,ways_1000,w
 check_same "written in two ways: compared" "$(wc -l < "$tmp/ways" | tr -d ' ')" 7
 check_same "written in two ways: neither faster nor slower" "$(grep -iE 'faster|slower' "$tmp/ways" | tr '\n' ' ')" ""
 check "written in two ways: a few ns are doubted, or withheld" grep -qE 'ways_1/.*(FLOOR|BAD_CASE)' "$tmp/ways"
-# a share of the memory's bandwidth is of data that comes from memory
+# a share of the memory bandwidth is given only for data from memory
 run "$tmp/work" --fast --op in_cache,in_cache_again,in_cache_own,in_memory,in_memory_own --json "$tmp/cache.json"
 check_rc "data in the caches and beyond" 0
 "$tmp/flat" "$tmp/cache.json" > "$tmp/flat.txt"

@@ -25,7 +25,7 @@ build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem
 check "their sizes" "$tmp/cupti"
 
 everything || finish
-# every metric of the sets, for chips that are not here: the library knows them
+# the library knows every metric of the sets, also for other chips
 library=
 for folder in "$include/../lib64" "$include/../lib" "$include/../extras/CUPTI/lib64"; do
     for file in "$folder"/libcupti.so.1[2-9]; do [ -z "$library" ] && [ -f "$file" ] && library=$file; done

@@ -31,7 +31,7 @@ build_of() { sed -n 's/.*"build": *"\([^"]*\)".*/\1/p' "$1"; }
 check_same "a plain program: its build" "$(build_of "$tmp/plain.json" | grep -c instrumented)" 0
 check_same "a plain program: DEBUG_BUILD" "$(grep -c DEBUG_BUILD "$tmp/plain.json")" 0
 
-# looks WHAT NAMES PROGRAM...: a run of the program names these instruments, and is not compared with the plain one
+# looks WHAT NAMES PROGRAM...: a run names these instruments, and is not compared with the plain build
 looks() {
     what=$1 names=$2 && shift 2
     run env GCOV_PREFIX="$PWD/$tmp" GMON_OUT_PREFIX="$tmp/gmon" LLVM_PROFILE_FILE="$tmp/raw" TSAN_OPTIONS=report_bugs=0 \
@@ -44,7 +44,7 @@ looks() {
     run "$tmp/plain" --compare "$tmp/new.json" "$tmp/new.json"
     check_not_err "$what: --compare with itself" "differ in"
 }
-# with WHAT NAMES COMPILER OPTION...: the benchmark's file alone is compiled so, kbench.o is not
+# with WHAT NAMES COMPILER OPTION...: compiles only the benchmark's file like this, not kbench.o
 with() {
     everything || [ -n "$now" ] || return 0
     what=$1 names=$2 cc=$3 && shift 3

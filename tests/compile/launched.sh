@@ -15,22 +15,22 @@ EOF
 if ! "$NVCC" -gencode arch=compute_90a,code=compute_90a -c "$tmp/try.cu" -o "$tmp/try.o" 2> /dev/null; then
     skip "$NVCC knows no sm_90a" && finish
 fi
-# to PTX, without optimising it: what is counted is what the host's side launches
+# compiled to PTX without optimisation, because only the launches of the host code are counted
 flags="-std=c++17 -O1 -Xcicc -O0 -gencode arch=compute_90a,code=compute_90a -I. -Itests"
 build "runtime.cpp" "$NVCC" -std=c++17 -O1 -c $here/runtime.cpp -o "$tmp/runtime.o"
 build "kernels.cu" "$NVCC" $flags --cudart none tests/gpu/kernels.cu "$tmp/runtime.o" -o "$tmp/kernels"
 
 RUNTIME_LOG=$tmp/log run "$tmp/kernels" --count
 check_rc "kernels --count" 0
-# sum WHAT: of the second column of the log's lines of that kind
+# sum WHAT: adds the second column of the log's lines of this kind
 sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
 all=$(grep -c '^kernel ' "$tmp/log")
 if [ "$all" -ge 700 ]; then pass; else fail "only $all kernels were compiled in"; fi
-# each takes a tenth of a second and more of whoever builds the suite, so that another plan has to be worth it
+# each kernel adds at least a tenth of a second to the suite's compile time, so that a new one must be worth it
 if [ "$all" -le 1138 ]; then pass; else fail "$all kernels were compiled in: more than 1138"; fi
-# an instance for void is a probe: it is asked what it was compiled for
+# an instance for void is a probe, which is only asked for its architecture
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | sed 's/^kernel 0 //' > "$tmp/never_here"
-# what stands in for others on GPUs with less shared memory
+# kernels that replace others on GPUs with less shared memory
 RUNTIME_SHARED=101376 RUNTIME_LOG=$tmp/less "$tmp/kernels" --count --op attention > /dev/null
 grep '^kernel [1-9]' "$tmp/less" | sed 's/^kernel [0-9]* //' > "$tmp/there"
 grep -vxF -f "$tmp/there" "$tmp/never_here" > "$tmp/never"
@@ -38,7 +38,7 @@ if [ -s "$tmp/never" ]; then fail "$(wc -l < "$tmp/never" | tr -d ' ') of $all k
 
 launches=$(sum kernel) asked=$(sum asked)
 if [ "$asked" -gt 0 ] && [ $((asked * 20)) -lt "$launches" ]; then pass; else fail "$asked questions for $launches launches"; fi
-# occupancy depends on the amount of shared memory as well, which follows from the row: a few per kernel
+# occupancy also depends on the size of shared memory, which depends on the row: a few queries per kernel
 for op in softmax cross_entropy layernorm; do
     RUNTIME_LOG=$tmp/once "$tmp/kernels" --count --op $op > /dev/null
     questions=$(awk '$1 == "asked" { n += $2 } END { print n + 0 }' "$tmp/once")

@@ -15,7 +15,7 @@ fi
 # --- every name
 words=
 if have python3; then
-    # what it finds and what it leaves alone
+    # names that it finds, and names that it ignores
     cat > "$tmp/sample.h" << 'EOF'
 // A COMMENT with N, it's not code
 /* nor ONE of
@@ -42,7 +42,7 @@ else
     skip "no python3: the headers' names are not listed"
 fi
 
-# --- compiled: every letter but T and U, which CUDA's own headers use, and what programs of this kind call their sizes
+# --- compiled with macros: every letter except T and U, which CUDA's headers use, and common names of sizes
 macros=
 letters="A B C D E F G H I J K L M N O P Q R S V W X Y Z"
 pairs="BM BN BK TM TN TK WM WN LN TH CL SM"
@@ -79,7 +79,7 @@ if [ -f kbench_kernels.cuh ]; then
     if ! everything; then
         :
     elif [ -n "$NVCC" ]; then
-        # one group in one type is compiled to the end; names are looked at in all of them
+        # one group in one type is compiled completely; the names of all groups are checked
         cat > "$tmp/kernels.cu" << 'EOF'
 #include "kbench_kernels.cuh"
 int main() { return KBK_VARIANT_COUNT != 4; }

@@ -24,7 +24,7 @@ if everything; then
 else
     standards_c=c11 standards_cxx=c++11 files="api.c impl.c $kernels" plain=
 fi
-# In make test gcc and g++, which take four times as long as clang, see the implementation once, below.
+# In make test gcc and g++, which take four times as long as clang, compile the implementation once, below.
 brief() { case $1 in gcc | g++) ! everything ;; *) false ;; esac }
 for c in $compilers_c; do
     for std in $standards_c; do
@@ -48,7 +48,7 @@ for c in $compilers_cxx; do
     done
 done
 
-# --- and what some projects ask of all that they include
+# --- stricter warnings of some projects
 for c in $compilers_c; do
     check "$c, -Wconversion" $c -x c -std=c11 $strict -Wconversion -Wshadow -DKBENCH_IMPLEMENTATION -fsyntax-only kbench.h
     check "$c, -Wconversion, add-ons" $c -std=c11 $strict -Wconversion -Wshadow -fsyntax-only $here/impl.c
@@ -58,7 +58,7 @@ for c in $compilers_cxx; do
     check "$c, -Wconversion, add-ons" $c -x c++ -std=c++11 $strict -Wconversion -Wshadow -fsyntax-only $here/impl.c
 done
 
-# --- warnings that only an optimiser finds, and that each of these runs
+# --- warnings that only an optimiser finds; each program runs
 for c in $compilers_c; do
     everything || break # below: the program with its own allocator
     for options in "-std=c11 -O0" "-std=c11 -O2 -DLATE" "-std=c17 -O3" "-std=gnu11 -O2 $checked"; do
@@ -140,7 +140,7 @@ check "own allocator" $cc1 -std=c11 -O2 $strict -DOWN_MALLOC $here/impl.c -o "$t
     check_not_out "own allocator is used" "not used"
     run "$tmp/own" $short --no-isolate
     check_rc "own allocator, one process" 0
-    # but for the name that registering took and the command line, which live as long as the program
+    # except the registered name and the command line, which are never freed
     check_not_err "everything is given back" "own malloc: ([3-9]|[0-9][0-9])"
 }
 if $cc1 -DOWN_MALLOC -DONLY_MALLOC -I. -fsyntax-only $here/impl.c 2> "$tmp/check"; then
@@ -166,7 +166,7 @@ else
     skip "$cc1 has no -fsanitize=address,undefined here"
 fi
 
-# --- through nvcc: as a user compiles it, warnings as errors (pedantic cannot be asked of nvcc's own output)
+# --- nvcc, as a user calls it, with warnings as errors (without pedantic, which nvcc's generated code does not pass)
 if [ -n "$NVCC" ]; then
     optimised=-O3
     everything || optimised=-O1

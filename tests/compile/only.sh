@@ -16,7 +16,7 @@ int main(void) {
 }
 EOF
 strict="-Wall -Wextra -Wpedantic -Werror -I."
-# built WHAT WANTED COMPILER...: the operations and the types of the first one that this command builds
+# built WHAT WANTED COMPILER...: this command builds these operations, and these types of the first one
 built() {
     name=$1 want=$2 && shift 2
     check "$name" "$@" "$tmp/names.c" -o "$tmp/names" -lm && check_same "$name" "$("$tmp/names")" "$want"

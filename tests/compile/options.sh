@@ -32,7 +32,7 @@ for c in gcc clang; do
     if ! everything && [ $c = gcc ]; then continue; fi
     [ -z "$cuda" ] || check "$c, CUDA" $c -std=c11 $strict -isystem "$cuda" -DKBENCH_CUDA -fsyntax-only $here/impl.c
 done
-# what some projects ask of all headers: no old casts in C++, no const cast away, no 0 for a pointer
+# stricter rules of some projects: no old-style casts in C++, no const cast away, no 0 for a pointer
 cat > "$tmp/uses.c" << 'EOF'
 #include "kbench.h"
 static void call(kb_stream stream, void* user) { (void)stream, (void)user; }
@@ -57,7 +57,7 @@ for c in g++ clang++; do
     have $c && check "$c, old casts" $c -x c++ -std=c++17 $strict -Wold-style-cast -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
 done
 have g++ && check "g++, 0 for a pointer" g++ -x c++ -std=c++17 $strict -Wzero-as-null-pointer-constant -Wuseless-cast -fsyntax-only "$tmp/uses.c"
-# a C that is too old: one error that names it, and none from what follows
+# a C standard that is too old: one error that names it, and no further errors
 for c in gcc clang; do
     have $c && check "$c, casts" $c -std=c11 $strict -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
     for std in gnu89 gnu90 c89; do
@@ -73,7 +73,7 @@ if [ -n "$NVCC" ] && everything; then
     for options in -std=c++20 "-std=c++17 -Xcompiler -fno-rtti" "-std=c++20 -Xcompiler -fno-exceptions"; do
         check "nvcc $options" $NVCC $options -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
     done
-    # a group alone has no kernels but its own: a program of one operation need not wait for those of others
+    # a group contains only its own kernels, so that a program with one operation compiles fast
     check "one group" $NVCC -arch=sm_90a -DKBK_ONLY=mse -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/mse.ptx"
     sed -n 's/^.*\.entry \([A-Za-z0-9_]*\).*/\1/p' "$tmp/mse.ptx" > "$tmp/entries"
     check "one group: its kernels" grep -q '_mse_fwd_ticket_k' "$tmp/entries"

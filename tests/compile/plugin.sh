@@ -58,7 +58,7 @@ for cc in $CC clang; do
         statuses "$cc $opt, linked" "$tmp/linked"
     done
 done
-# without -rdynamic the library finds nothing; examples/README.md explains the message
+# without -rdynamic the library does not find the symbols; examples/README.md explains the message
 build "without -rdynamic" $CC -I. "$tmp/loads.c" "$tmp/kbench.o" -o "$tmp/loads" $libs
 run "$tmp/loads" "$PWD/$tmp/libplugin.so"
 check_rc "without -rdynamic" 9

@@ -36,13 +36,13 @@ for module in engine proving; do
     check_same "$module: version and target" "$(sed -n '1,3p' "$tmp/$module.ptx" | tr '\n' ' ')" ".version 6.4 .target sm_70 .address_size 64 "
 done
 
-# --- entries and parameters: what >>device and >>proving launch, and with what
+# --- entries and parameters that >>device and >>proving launch
 # entries MODULE
 entries() {
     tr '\n' ' ' < "$tmp/$1.ptx" | grep -oE '\.entry [a-z_0-9]+\([^)]*\)' |
         sed -E 's/\.entry //; s/\.param \.//g; s/ p[0-9]//g; s/,/ /g' | sort
 }
-# loaded ARRAY: the names in it
+# loaded ARRAY: prints the names in it
 loaded() { cat kbench.h examples/addons/selftest.cu | sed -n "/$1\\[\\] = {/,/};/p" | grep -oE '"kbi_[a-z0-9]+"' | tr -d '"' | sort; }
 check_same "entries and their parameters" "$(entries engine | tr '\n' ';')" \
     "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_fma64(u64 u64);kbi_gate(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"
@@ -64,7 +64,7 @@ else
     for sm in 70 75 80 90 90a 100 120; do
         case $sm in 70 | 75 | 90a) ;; *) everything || continue ;; esac
         if ! "$ptxas" -arch=sm_$sm "$tmp/nothing.ptx" -o "$tmp/o" > /dev/null 2>&1; then
-            # releases from 13.0 on know no sm_70, earlier ones no later GPU: either way one of the others stands for it
+            # CUDA 13.0 and later lack sm_70, and earlier releases lack later GPUs: other architectures replace them
             [ $sm = 70 ] || skip "sm_$sm: this ptxas does not know it"
             continue
         fi

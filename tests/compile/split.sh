@@ -14,7 +14,7 @@ if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include && cu
 names=c
 if have $CXX; then names="c cxx"; else skip "no C++ compiler" && cuda_names=${cuda_names:+c_cuda}; fi
 
-# --- kbench.o: as C and as C++, with CUDA and without; silent. In make test as C alone
+# --- kbench.o as C and as C++, with and without CUDA, without warnings. In make test only as C
 made=$names
 everything || { made=c cuda_names=${cuda_names:+c_cuda}; }
 for name in $made $cuda_names; do
@@ -25,7 +25,7 @@ for name in $made $cuda_names; do
     check_same "kbench.o, $name: what the compiler says" "$(cat "$tmp/check")" ""
 done
 
-# --- programs of each language with each
+# --- programs of each language with each kbench.o
 for name in $made; do
     for program in c cxx; do
         case $program in c) compiler="$CC -std=c11 -x c" ;; *) compiler="$CXX -std=c++11 -x c++" ;; esac
@@ -55,7 +55,7 @@ for name in $cuda_names; do
     esac
 done
 
-# --- the record speaks of the benchmark's file; of both where they differ
+# --- the record has the build of the benchmark's file, or of both files if they differ
 builds() { # WHAT WANTED: the line of each face, and the records of what was registered and added
     run "$tmp/program" $short --json "$tmp/build.json"
     check_rc "$1" 0
@@ -75,7 +75,7 @@ fi
 everything && $CC -O0 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/slow.o" && check "kbench.o at -O0" $CC -O1 -I. $here/split.c "$tmp/slow.o" -o "$tmp/program" $libs &&
     builds "kbench.o at -O0" "$(words), optimised; kbench: $(words), not optimised" 0
 
-# --- what must not link, and says why
+# --- combinations that must not link, with their messages
 refuses() { # WHAT SYMBOL COMMAND...
     what=$1 symbol=$2 && shift 2
     if "$@" -o "$tmp/wrong" > "$tmp/link" 2>&1; then
@@ -111,7 +111,7 @@ if [ -n "$NVCC" ]; then
     refuses "nvcc, kbench.o without CUDA" "kbench_${version}_built_with_KBENCH_CUDA" $NVCC -O3 -I. "$tmp/split.cu" "$tmp/c.o"
     ! everything || check "nvcc, KBENCH_NO_CUDA, kbench.o without CUDA" $NVCC -O1 -DKBENCH_NO_CUDA -I. "$tmp/split.cu" "$tmp/c.o" -o "$tmp/program"
 fi
-# a file that only includes the API asks for nothing
+# a file that only includes the API needs no symbols
 echo '#include "kbench.h"
 int main(void) { return 0; }' > "$tmp/nothing.c"
 check "the API alone" $CC -O0 -I. "$tmp/nothing.c" -o "$tmp/nothing"

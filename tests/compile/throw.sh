@@ -7,7 +7,7 @@
 here=tests/compile
 if ! have $CXX; then skip "no C++ compiler" && finish; fi
 of() { sed -n "s,.*\"name\": *\"$1\".*,&,p" "$tmp/all.jsonl"; }
-# threw WHAT NAME MESSAGE: that case failed, CRASHED, with that message
+# threw WHAT NAME MESSAGE: the case failed with CRASHED and this message
 threw() {
     case $(of "$2") in
     *'"status":"failed"'*'CRASHED'*"\"message\":\"$3"*) pass ;;
@@ -48,13 +48,13 @@ try "kbench.o as C, one process" --no-isolate
 build "one file" $CXX -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror -DKBENCH_IMPLEMENTATION -I. $here/throw.cpp -o "$tmp/throw" $libs
 try "one file"
 
-# --- the engine hears of it before the body's destructors run
+# --- the engine learns of the exception before destructors run
 for options in "-std=c++11 -O0" "-std=c++17 -O2"; do
     check "early_exit.cpp, $options" $CXX $options -Wall -Wextra -Werror -I. -Itests $here/early_exit.cpp -o "$tmp/leave" $libs &&
         check "early_exit.cpp, $options, runs" "$tmp/leave"
 done
 
-# --- where there are no exceptions nothing is asked of them
+# --- with exceptions disabled, the header does not use them
 for options in "-fno-exceptions" "-fno-rtti" "-fno-exceptions -fno-rtti"; do
     check "$options" $CXX -x c++ -std=c++11 -O2 -Wall -Wextra -Wpedantic -Werror $options -I. $here/plain.c -o "$tmp/plain" $libs &&
         run "$tmp/plain" --iters 3 --warmup 1 --no-progress

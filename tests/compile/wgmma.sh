@@ -50,7 +50,7 @@ const char* all(const kbk_args* a) {
     return a->s.causal ? kbk_attention_bwd_flashws<__half>(a, 0) : kbk_attention_bwd_flashws<__nv_bfloat16>(a, 0);
 }
 EOT
-# What must not be: the results used while the product is on its way.
+# A planted error: results are used while the wgmma instruction is in flight.
 cat > "$tmp/planted.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(128) planted(float* out, int n) {
 #endif
 }
 EOT
-# notes FILE: what ptxas has to say of it, for sm_90a
+# notes FILE: prints the notes of ptxas for sm_90a
 notes() {
     run $NVCC $strict -O3 -gencode=arch=compute_90a,code=sm_90a -DEACH_TYPE -Xptxas -v $trap -c "$tmp/$1.cu" -o "$tmp/$1.o"
     check_rc "$1.cu for sm_90a" 0
@@ -79,7 +79,7 @@ notes() {
 }
 trap=
 serialised='C75(08|1[0-5]|17|19|20)|[Ss]erializ'
-# clean FILE KERNELS AT_LEAST: none of FILE's kernels, named by a pattern, is serialised or spills
+# clean FILE KERNELS AT_LEAST: none of FILE's kernels that match the pattern KERNELS is serialised or spills
 clean() {
     notes "$1"
     if grep -qE "$serialised" "$tmp/$1.log"; then fail "$1: $(grep -E "$serialised" "$tmp/$1.log" | head -n 3)"; else pass; fi

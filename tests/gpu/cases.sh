@@ -14,7 +14,7 @@ wait
 for f in "$tmp"/*.broken; do [ ! -e "$f" ] || fail "$f: $(grep error "${f%broken}said" | head -n 3 | tr '\n' ';')"; done
 build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 
-# rows FILE: "case status time_ms flags message" of each record
+# rows FILE: prints "case status time_ms flags message" for each record
 rows() {
     "$tmp/flat" "$1" | awk -F'\t' '
         function say() { if (name != "") print name, status, ms, flags, message }
@@ -24,7 +24,7 @@ rows() {
         $2 == "message" { message = $3 }
         END { say() }'
 }
-# due PROGRAM: each case of it against that file
+# due PROGRAM: compares each case of the program with that file
 due() {
     rows "$tmp/$1.json" > "$tmp/$1.rows"
     grep "^$1" tests/fixtures/gpu_cases.txt | sed "s/^[^ ]* //" | while read -r name words low high; do
@@ -51,7 +51,7 @@ for program in p01_streams p03_graph p04_long p09_bad refused; do
     cat "$out" "$err"
     due "${program%%_*}"
 done
-# of the calls that a message has to name
+# calls that a message must name
 check_says() { if grep -q "^$2 .*$3" "$tmp/$1.rows"; then pass; else fail "$1 $2: does not say '$3': $(grep "^$2 " "$tmp/$1.rows")"; fi; }
 check_says p09 malloc_free_inside 'cudaMalloc, 1st call in the block'
 check_says p09 stream_sync 'cudaStreamSynchronize, 2nd call in the block'
@@ -59,7 +59,7 @@ check_says p04 some_fail 'cudaLaunchKernel of nothing, 1st call in the block: it
 check_says p01 nojoin 'cudaLaunchKernel of spin, 2nd call in the block: its work went to another stream'
 check_says p03 g1 'cudaGraphLaunch in the block'
 
-# honest ones, inspected, and by looks alone; without a process of its own the long work beside is found as well
+# correct blocks, inspected, and without inspection; --no-isolate finds long concurrent work as well
 flagged() { rows "$1" | grep -c SIDE_STREAM; }
 run "$tmp/many" --op plain,several,forked,graph,sets -a rep=1:400:+1 --iters 5 --warmup 0 --no-progress --json "$tmp/many.json"
 check_same "many, inspected: records" "$(rows "$tmp/many.json" | wc -l | tr -d ' ')" 2000

@@ -16,7 +16,7 @@ check_same "backend" "$(value backend)" '"cuda"'
 check_same "cache" "$(value cache)" '"cold"'
 case $(value kernel) in *scale*) pass ;; *) fail "kernel is $(value kernel)" ;; esac
 check_same "memory_bytes covers the two arrays" "$(awk -v m="$(value memory_bytes)" 'BEGIN { print (m >= 134217728 && m < 140000000) }')" 1
-# 128 MiB in a time that the memory of a GPU allows: 10 us to 20 ms
+# a plausible time to move 128 MiB on a GPU: 10 us to 20 ms
 check_same "time is plausible" "$(awk -v t="$(value time_ms)" 'BEGIN { print (t > 0.01 && t < 20) }')" 1
 check_same "efficiency is plausible" "$(awk -v e="$(value gpu_efficiency)" 'BEGIN { print (e > 30 && e < 110) }')" 1
 for key in gpu compute_capability driver cuda sm_clock_mhz grid block registers; do

@@ -13,7 +13,7 @@ fi
 XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
 export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE NVCC CC
 unset KBENCH_KERNELS_LIB KBENCH_KERNELS_CUH KBENCH_NO_CUDA
-# each process of a trick has a home of its own: what Triton and the driver compile is kept in one place
+# each trick's process has its own home folder, so the caches of Triton and the driver are shared explicitly
 TRITON_CACHE_DIR=$PWD/$tmp/triton CUDA_CACHE_PATH=$PWD/$tmp/nv
 export TRITON_CACHE_DIR CUDA_CACHE_PATH
 mkdir -p "$tmp/scratch" "${JUDGE_OUT:=$PWD/$tmp}"

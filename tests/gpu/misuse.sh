@@ -25,7 +25,7 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/gpu/misuse.cu); do
     case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the good case beside it has no number" ;; esac
     check_same "$op: the good case beside it is verified" "$(field $op good verified)" true
 done
-# fault OPERATION WORDS: one of the words is among its flags, and no time stands anywhere
+# fault OPERATION FLAGS: the record has one of these flags, and no time
 fault() {
     op=$1 && shift
     check_same "$op: status" "$(field $op bad status)" '"failed"'
@@ -83,7 +83,7 @@ case $(field leaves_memory default flags) in *LEAK*) pass ;; *) fail "leaves_mem
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "leaves_memory: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
 [ -z "$MISUSE" ] || finish
 
-# a kernel that remembers its result: only other inputs show it; all that is honest stays as it is
+# a kernel that remembers its result is only detected with other inputs; correct kernels keep their times
 honest=memory,copy_expected,sync_expected,alloc_expected,host_timed,reset_each_time,leaves_memory,last
 run "$tmp/misuse" --fast --timeout 10s --no-progress --fresh --op $honest --json "$tmp/fresh.json"
 check_rc "--fresh" 1
@@ -93,7 +93,7 @@ case $(field memory bad message) in *"with fresh inputs (seed 43)"*) pass ;; *) 
 check_same "--fresh: the good one beside it" "$(field memory good status) $(field memory good verified)" '"ok" true'
 check_same "--fresh: reset_each_time" "$(field reset_each_time default status) $(field reset_each_time default verified)" '"ok" true'
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "--fresh: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
-# exactly as many launches a sample as were asked for
+# exactly the requested number of launches per sample
 for n in 1 20; do
     for how in "" --hot; do
         run "$tmp/misuse" --no-progress --op last,reset_each_time --launches $n $how --iters 30 --json "$tmp/launches.json"
@@ -105,7 +105,7 @@ for n in 1 20; do
     done
 done
 
-# killed at several moments, worker, supervisor and both, and resumed: each case once
+# worker, supervisor or both are killed at several times, and the run is resumed: each case once
 lines=$tmp/killed.jsonl
 for kill in all:1.4 supervisor:1.8 all:0.5 supervisor:2.3 worker:1; do
     setsid "$tmp/misuse" --fast --no-progress --filter /impl=good --jsonl "$lines" --resume > "$out" 2> "$err" < /dev/null &
@@ -125,7 +125,7 @@ sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' "$lines" | sort > "$tmp/once"
 check "killed five times: each case once" cmp "$tmp/once" "$tmp/every"
 check_same "killed five times: every one has a time" "$(grep -c '"time_ms": *[0-9]' "$lines")" "$(wc -l < "$tmp/every" | tr -d ' ')"
 
-# without isolation a wrong case still costs only itself, where the device survives it
+# without isolation a failing case affects only itself, if the device survives
 run "$tmp/misuse" --fast --no-progress --no-isolate --op copy_async,last
 check_rc "one process" 1
 check_out "one process: the case after it" '^ *last .*[0-9.]+ +(<?[0-9.]+%|-)( |$)'

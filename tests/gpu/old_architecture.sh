@@ -13,7 +13,7 @@ check_out "attention" '^[1-9][0-9]* passed, 0 failed'
 run "$tmp/kernels" --op matmul --variant warpmma --sanitize
 check_rc "matmul, small" 0
 check_out "matmul, small" '^[1-9][0-9]* passed, 0 failed'
-# what needs more than 7.5 says so, and no kernel of it is launched; sizes of 0, null pointers
+# kernels that need more than 7.5 report it and are not launched; sizes of 0, null pointers
 run "$tmp/kernels" --faults --jobs 1
 check_rc "faults" 0
 check_out "faults" '^[1-9][0-9]* passed, 0 failed'

@@ -10,7 +10,7 @@ if ! have python3; then
     finish
 fi
 build "shapes.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/shapes.cu -o "$tmp/shapes"
-# two batches of 16 cases: starting a process costs as much as some cases
+# two batches of 16 cases, because starting a process takes as long as a few cases
 kernels=cluster,registers,shared,odd_blocks,waves,transpose,stencil,atomics,gather,chase,strided,row_sums
 check_same "kernels" "$("$tmp/shapes" --list --op $kernels | wc -l | tr -d ' ')" 32
 run python3 tests/gpu/procs.py "$tmp/shapes" --keep "$tmp/records" -- --max-time 30ms --op $kernels

@@ -38,7 +38,7 @@ grep '^BAD' "$out" > "$tmp/bad"
 while read -r line; do fail "${line#BAD }"; done < "$tmp/bad"
 if [ "$rc" -ne 0 ]; then fail "profiling.py ended with $rc"; fi
 
-# joules, and whether what they give as power is one that a GPU can take
+# energy in joules, and whether the power is plausible for a GPU
 run "$tmp/profiling" $fast --energy --filter '^(triad|chains|again)/' --json "$tmp/energy.json"
 check_rc "energy" 0
 cat "$out" "$err"
@@ -54,7 +54,7 @@ else
 fi
 run "$tmp/profiling" --env --counters
 check_out "the second witness of coldness" 'by the counters of DRAM +(9[0-9]|1[0-9][0-9])'
-# all counters: whether tensor operations count a multiply-add as two is read off here
+# all counters; shows whether tensor operations count a multiply-add as two
 run "$tmp/profiling" $fast --counters=all --filter '^(triad|chains)/' --json "$tmp/all.json"
 check_rc "all counters" 0
 cat "$out"

@@ -17,7 +17,7 @@ awk -f tests/gpu/roofs.awk "$out" > "$tmp/long"
 check_same "roofs that take longer than 0.3 s" "$(grep -v ' roofs$' "$tmp/long")" ""
 if [ "$(awk 'END { print $1 }' "$tmp/long")" -ge 10 ]; then pass; else fail "too few roofs: $(cat "$tmp/long")"; fi
 
-# judged MODE [OPTION...]: runs, and looks at every record
+# judged MODE [OPTION...]: runs the program and checks every record
 judged() {
     mode=$1 && shift
     run "$tmp/roofs" --max-time 0.1s --no-progress --json "$tmp/$mode.json" "$@"
@@ -36,7 +36,7 @@ judged() {
             else if (!planted && (status != "\"ok\"" || time == "null")) print "bad " op ": " status " " message
             else if (!planted && percent == "null") print "bad " op " has no percentage: roof " roof
             else print "good"
-            # what was told of a product by itself is near the roof that was measured, whoever measured it
+            # the rate of a single product is close to the measured peak
             if (!planted && op ~ /_said"$/ && op !~ /^"(read|write|copy|l2|bf16_of)/ && percent != "null" && (percent < 55 || percent > 130))
                 print "bad " op ": " percent " % of " roof
         }

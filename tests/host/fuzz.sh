@@ -8,7 +8,7 @@
 mkdir "$tmp/reader" "$tmp/cli" "$tmp/ranges"
 cp tests/fixtures/golden/*.json tests/fixtures/golden/*.jsonl "$tmp/reader"
 printf '{"name": "a", "operation": "o", "later": [{"x": "\\u00e4\\ud83d\\ude00"}], "time_ms": 1e-3}\n{"name' > "$tmp/reader/short.jsonl"
-# seed TARGET WORD...: a line each
+# seed TARGET WORD...: writes a line per word
 seeds=0
 seed() {
     to=$tmp/$1/seed$((seeds = seeds + 1))

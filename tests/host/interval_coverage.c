@@ -361,7 +361,7 @@ enum { EVEN, TAILS, SLOTS, ROUNDS, DRIFT, STEP, NOISES };
 static const char* const noise_name[] = { "normal",           "t, 3 df",      "slots AR(1) 0.6",
                                           "rounds AR(1) 0.6", "drift of 3 %", "step of 2 %" };
 enum { ARMS = 9 };
-static kbi_arm arm[ARMS];
+static kbi_member arm[ARMS];
 
 typedef struct verdicts {
     double different, interval, found, equivalent, rounds; // percent of comparisons; of them all; mean
@@ -373,13 +373,13 @@ typedef struct verdicts {
 static void contest(int noise, int rivals, double gain, double sd, int fixed, uint64_t number, verdicts* v) {
     static kbi_machine machine;
     kbi_recipe recipe;
-    kbi_contest c;
+    kbi_comparison c;
     double state = normal(), own[ARMS], lo, hi;
     int order[KBI_SLOTS];
     kbi_recipe_default(&recipe);
     memset(&c, 0, sizeof c);
     c.n = rivals + 1, c.slots = c.n + 1, c.recipe = &recipe;
-    for (int i = 0; i < c.slots; i++) c.arms[i] = i < c.n ? &arm[i] : &arm[ARMS - 1];
+    for (int i = 0; i < c.slots; i++) c.members[i] = i < c.n ? &arm[i] : &arm[ARMS - 1];
     recipe.rounds = fixed;
     for (int i = 0; i < ARMS; i++) {
         own[i] = normal();
@@ -400,7 +400,7 @@ static void contest(int noise, int rivals, double gain, double sd, int fixed, ui
             arm[i].ns[c.rounds] = 20000 * exp(z);
         }
         c.rounds++;
-    } while (!kbi_contest_enough(&c, 0));
+    } while (!kbi_comparison_enough(&c, 0));
     const double alpha = 0.05 / rivals;
     kbi_judge_ratio_of(arm[0].ns, arm[ARMS - 1].ns, c.rounds, 0.05, &lo, &hi);
     const double floor_ratio = kbi_noise_floor(lo, hi);

@@ -382,7 +382,7 @@ static void test_code(void) {
     CHECK_INT(verdict_of(true, 1.003, 1e-3, &noise), KB_EQUIVALENT);
 }
 
-// Each pass of a lap is a process of its own, in turn; a batch is 16 cases or more, or the groups that make them.
+// Each pass of a batch is a process of its own, in turn; a batch is 16 cases or more, or the groups that make them.
 static void test_laps(void) {
     static const int counts[] = { 1, 16, 17, 40 };
     for (int k = 0; k < KBI_COUNT(counts); k++) {

@@ -270,6 +270,7 @@ def records():
         with contextlib.redirect_stdout(io.StringIO()) as text:
             kbench.table(records)
         check("kbench's table", "types" in text.getvalue() and "case" in text.getvalue(), text.getvalue())
+        check("kbench's table: advice for Python", not re.search(r"kb_|KB_", text.getvalue()), text.getvalue())
     page = os.path.join(scratch, "page.md")
     with contextlib.redirect_stdout(io.StringIO()) as text:
         kbench.table(r, "--md", page, "--columns", "speedup")
