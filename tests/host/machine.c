@@ -244,7 +244,7 @@ static void test_machine(void) {
     CHECK(!r.no_gpu && !r.tool && !r.cpus && !r.cpu_governor && isnan(r.read_roof_gbps));
     CHECK_REAL(r.copy_roof_gbps, 3000, 1e-12), CHECK_REAL(r.write_roof_gbps, 2000, 1e-12);
     kb_result_free(&r), kbi_result_clear(&r);
-    snprintf(m.backend, sizeof m.backend, "cpu"), snprintf(m.why, sizeof m.why, "no driver"), m.gpu_present = 0,
+    snprintf(m.backend, sizeof m.backend, "cpu"), snprintf(m.why, sizeof m.why, "no driver"), m.gpu_present = 0, m.gpu[0] = m.driver[0] = m.cuda[0] = 0,
                                                                                               m.l2 = 0;
     snprintf(m.tool, sizeof m.tool, "valgrind"), snprintf(m.cpus, sizeof m.cpus, "0-3"),
         snprintf(m.governor, sizeof m.governor, "g");
