@@ -1372,7 +1372,6 @@ extern int fileno(FILE* f);
 extern int kill(int process, int signal);
 extern int lstat(const char* path, struct stat* out);
 extern char* realpath(const char* path, char* out);
-extern int fchdir(int folder);
 extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
 extern int ftruncate(int file, off_t size);
@@ -1380,6 +1379,7 @@ extern FILE* fdopen(int file, const char* mode);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern ssize_t readlink(const char* path, char* out, size_t n);
+extern char* strsignal(int number);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
@@ -2138,6 +2138,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     kbi_text head = KBI_BLANK;
     kbi_put(&head, "", 0);
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
+    int why = good ? 0 : errno;
     if (good) {
         size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
         bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
@@ -2147,10 +2148,9 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
             for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
         }
         good = ours;
-        errno = 0;
     }
     kbi_text_free(&head);
-    return good;
+    return errno = why, good;
 }
 
 // --- names ---
@@ -2253,8 +2253,11 @@ static int kbi_open_in_place(const char* path) {
 // st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
-    char* name = kbi_name_beside(path, ".tmp");
-    unlink(name); // of a process of this number that was killed
+    struct timespec t = { 0, 0 };
+    char ending[40];
+    clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
+    char* name = kbi_name_beside(path, ending);
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
@@ -5838,14 +5841,6 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
-// Two cases are one if they have one name, or differ in nothing but the order of their axes.
-static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
-    return kbi_is(a->name, b->name) ||
-           (kbi_is(a->entry->implementation, b->entry->implementation) &&
-            kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction) &&
-            kbi_same_params(a->params, a->n_params, b->params, b->n_params));
-}
-
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
@@ -5854,15 +5849,12 @@ static bool kbi_plan_unique(kbi_plan* plan) {
     int n = 0;
     for (int i = 0; i < plan->n && !twice[0]; i++) {
         kbi_case* c = &plan->cases[i];
-        uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
         const kbi_case* before = NULL;
-        for (int k = 0; k < KBI_COUNT(keys) && !before; k++) {
-            kbi_mapped* slot = kbi_map_find(&seen, keys[k]);
-            if (!slot->key)
-                kbi_map_take(&seen, slot, keys[k], n);
-            else if (kbi_same_case(&plan->cases[slot->at], c))
-                before = &plan->cases[slot->at];
-        }
+        kbi_mapped* slot = kbi_map_find(&seen, kbi_hash(0, c->name));
+        if (!slot->key)
+            kbi_map_take(&seen, slot, kbi_hash(0, c->name), n);
+        else if (kbi_is(plan->cases[slot->at].name, c->name))
+            before = &plan->cases[slot->at];
         if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
         if (!before) plan->cases[n++] = *c;
     }
@@ -6690,7 +6682,7 @@ static struct kbi_lab {
     kbi_turn turn;                  // at the begin of a sample of host work
     int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
     bool coarse;                // the thread's clock is too coarse to tell
-    int folder;                 // in which calls begin; 0: not opened
+    char folder[4096];          // in which calls begin; "": not known
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
     kbi_insight insight;
@@ -6897,7 +6889,7 @@ static double kbi_measure_wall_bias(bool single) {
             sum += kbi_now() - began;
             if (single) kbi_lab.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / KBI_PASSES;
+        mean[i] = (double)sum / (double)KBI_PASSES;
     }
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
 }
@@ -7133,11 +7125,6 @@ static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
-    int64_t now = kbi_free_bytes(b);
-    if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
-}
-
 // --- outputs: restored for the last run, so that only that run can have written them
 
 // Whether a block equals its saved copy, as far as 16 looks can tell.
@@ -7345,7 +7332,8 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
         m->device_peak = KBI_MAX(m->device_peak, m->device);
         m->host_peak = KBI_MAX(m->host_peak, m->host);
-        kbi_memory_look(b, m);
+        int64_t room = kbi_free_bytes(b);
+        if (room != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, room);
     }
     block->ordinal = m->taken++;
     block->next = m->blocks;
@@ -10514,13 +10502,8 @@ static void kbi_call_clear(void) {
         kbi_before.state = kbi_leftovers_now();
     }
     kbi_before_restore();
-    if (!kbi_lab.folder) {
-        int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
-        if (file >= 0) close(file);
-        kbi_lab.folder = KBI_MAX(high, 0);
-    } else if (fchdir(kbi_lab.folder) != 0) {
-        kbi_lab.folder = 0; // a function closed it
-    }
+    char* folder = kbi_lab.folder;
+    if (*folder ? chdir(folder) != 0 : !getcwd(folder, sizeof kbi_lab.folder)) *folder = 0; // it may be gone
 }
 
 // The end of a process that a function forked and that did not end in it.
@@ -10567,9 +10550,10 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
 
 static void kbi_memory_facts(kbi_run* run) {
     kbi_memory* m = &run->memory;
-    kbi_memory_look(run->backend, m);
     int64_t pool = kbi_pool_peak(run->backend, false) - m->pool_before, tracked = m->device_peak + KBI_MAX(pool, 0);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - m->free_lowest - m->held;
+    int64_t room = kbi_free_bytes(run->backend), lowest = m->free_lowest;
+    if (room != KB_NONE) lowest = KBI_MIN(lowest, room);
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->held;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
@@ -11708,8 +11692,8 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of = (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms,
-                                       sizeof(double) * (size_t)n);
+    r->process_ms.of =
+        (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -12318,8 +12302,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, counters; // counters: what was counted in a case stands below its row
-    const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
+    bool colour, verbose, quiet, counters; // counters: what was counted in a case stands below its row
+    const char *sort, *columns;            // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
 // Whether this is a terminal that knows colours and how to clear a line.
@@ -12345,14 +12329,10 @@ static bool kbi_colour(FILE* f, const char* when) {
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
-    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" }; // the first that is set decides
-    const char* locale = NULL;
-    for (int i = 0; i < KBI_COUNT(names) && (!locale || !*locale); i++) locale = getenv(names[i]);
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
     how->colour = kbi_colour(out, NULL);
-    how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
 // Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
@@ -12412,7 +12392,6 @@ typedef struct kbi_cell { // a column under the heading above
     const char* title;
     double scale; // from the key's unit to the title's
     int width;
-    bool utf8;
 } kbi_cell;
 
 // The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
@@ -12454,19 +12433,6 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// A share of the whole as a bar of so many columns; more than the whole is the whole.
-static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
-    int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
-    for (int i = 0; i < columns; i++, filled -= parts) {
-        if (!utf8)
-            kbi_puts(s, filled > 0 ? "#" : ".");
-        else if (filled > 0)
-            kbi_putf(s, "\xe2\x96%c", 0x88 + parts - KBI_MIN(filled, parts)); // from a whole block down to an eighth
-        else
-            kbi_puts(s, " ");
-    }
-}
-
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
@@ -12481,7 +12447,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
         kbi_puts(s, kbi_show_percent(column == KBI_COLUMN_ROOF ? x / 100 : x, out));
     else if (column == KBI_COLUMN_BAR)
-        kbi_share_bar(s, x / 100, cell->width, cell->utf8);
+        for (int i = 0; i < cell->width; i++) kbi_puts(s, (i + 0.5) / cell->width <= x / 100 ? "#" : ".");
     else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
@@ -12711,7 +12677,6 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&cell->what);
     cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
@@ -13361,32 +13326,26 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
-// not need, since it is known well enough or fails, the later ones have. A case takes more than that: set-up, check,
-// audit, and the fewest samples. What those before took beyond their shares is set aside for those to come.
+// Each case gets the same share of the time that is left, as the --max-time of its group; later cases get what it does
+// not need. A case takes more than its share: set-up, check, audit, and the fewest samples. The time that earlier cases
+// took beyond their shares is set aside for the later ones.
 typedef struct kbi_budget {
-    int64_t until;                 // ns; 0: there is none
-    double turns, cases;           // still to be measured, by each process: how many max_times that takes, and cases
-    double beyond, measured;       // seconds that cases took beyond their shares, in all, and how many they were
-    bool begun;                    // a group: the first is measured however little time there is
-    int less, left_out;            // cases that had too little; that were not run
-    double widest;                 // the precision of those that had too little
-    char less_name[256], out[320]; // whose that is; the first of those that were not run
+    int64_t until;           // ns; 0: there is none
+    double turns, cases;     // still to be measured, by each process: how many max_times that takes, and cases
+    double beyond, measured; // seconds that cases took beyond their shares, in all, and how many they were
+    bool begun;              // a group: the first is measured however little time there is
+    int less, left_out;      // cases that had too little; that were not run
 } kbi_budget;
 
-enum { KBI_BUDGET_NAMES = 3 };
-
-// How many max_times a group of n cases takes a process: warm-up and samples, as kbi_group_seconds counts them.
-static double kbi_budget_turns(const kbi_options* o, int n) {
-    return (o->warmup_time >= 0 ? 0 : 0.5) * n + n + (n > 1);
-}
-
-// More of what is to be measured; or less, once it is.
+// More cases to be measured, or fewer: a group of n takes each process n + 1 times of sampling (one if alone), and half
+// of such a time for each warm-up, as kbi_group_seconds counts them.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
-    if (n) b->turns += processes * kbi_budget_turns(o, n), b->cases += processes * n;
+    double warm = o->warmup_time >= 0 ? 0 : 0.5;
+    b->turns += processes * (n ? warm * n + n + (n > 1) : 0);
+    b->cases += processes * n;
 }
 
-// The max_time of the group that is next. What --max-time and --min-time say stands.
+// The max_time of the next group, within --max-time and --min-time.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
     double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
@@ -13403,41 +13362,26 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->beyond += KBI_MAX(beyond, 0.0);
 }
 
-// Whether there is no time for another group. With several processes the second one is going to measure what the
-// first one did, since one by itself gives no record: of the time that is left as much as this lap has taken is for it.
+// Whether there is no time for another group. One process by itself gives no record: as much time as the first process
+// has taken for this lap is kept for the second one.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
 }
 
-// A case that is not run.
-static void kbi_budget_leave(kbi_budget* b, const char* name) {
-    size_t n = strlen(b->out);
-    if (b->left_out < KBI_BUDGET_NAMES) snprintf(b->out + n, sizeof b->out - n, "%s%.100s", n ? ", " : "", name);
-    b->left_out++;
-}
-
-// A case that was measured in a share: whether it would have taken more, and been known better.
+// A case that was measured in a share: whether more time would have made its interval narrower.
 static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
-    if (!b->until || r->status != KB_OK || share >= o->max_time || o->iters || r->precision <= o->precision) return;
-    double width = kbi_finite(r->precision) ? r->precision : (double)INFINITY;
-    if (!b->less++ || width > b->widest) {
-        b->widest = width;
-        snprintf(b->less_name, sizeof b->less_name, "%s", r->name);
-    }
+    b->less += b->until && r->status == KB_OK && share < o->max_time && !o->iters && !(r->precision <= o->precision);
 }
 
 static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
-    char text[40], width[40];
+    char text[40];
     kbi_number(o->budget, text);
     if (b->less)
-        kbi_warn("--budget %ss: %d case%s had less time than %s would have taken; %s%s: %s", text, b->less,
-                 b->less == 1 ? "" : "s", b->less == 1 ? "it" : "they",
-                 kbi_finite(b->widest) ? "the widest +- is " : "too little for an interval",
-                 kbi_finite(b->widest) ? kbi_show_percent(b->widest, width) : "", b->less_name);
+        kbi_warn("--budget %ss: %d case%s had too little time for the precision that was asked for", text, b->less,
+                 b->less == 1 ? "" : "s");
     if (b->left_out)
-        kbi_warn("--budget %ss: %d not run: %s%s%s", text, b->left_out, b->out,
-                 b->left_out > KBI_BUDGET_NAMES ? ", ..." : "",
+        kbi_warn("--budget %ss: %d not run%s", text, b->left_out,
                  o->jsonl ? "; the same command with --resume goes on with them" : "");
 }
 
@@ -13504,7 +13448,7 @@ static bool kbi_nested(void) {
 }
 
 // An array, ended by NULL, of words that lie behind each other; both stay allocated.
-static char** kbi_words_of(char* text, size_t size, size_t* count) {
+static char** kbi_words_of(char* text, size_t size, int* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
     for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
@@ -13514,19 +13458,17 @@ static char** kbi_words_of(char* text, size_t size, size_t* count) {
 
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
 static bool kbi_words_receive(int* argc, char*** argv) {
-    size_t size, count;
+    size_t size = 0;
     if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
-    char* text = (char*)kbi_grow(NULL, size + 1);
+    char* text = (char*)kbi_grow(NULL, size);
     if (!kbi_read_all(kbi_birth.in, text, size)) return false;
-    text[size] = 0;
-    *argv = kbi_words_of(text, size, &count);
-    *argc = (int)count;
+    *argv = kbi_words_of(text, size, argc);
     return true;
 }
 
 // This process's own command line, whatever its main made of it.
 static char** kbi_own_words(const kbi_options* o) {
-    size_t count;
+    int count;
     char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
     return count ? argv : o->argv;
 }
@@ -14550,7 +14492,7 @@ static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, 
     kbi_budget_add(left, s->o, here, -1);
     for (int i = first; none && s->process == 0 && i < end; i++) {
         share[i - first] = -1;
-        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(left, s->plan->cases[i].name);
+        left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
     }
     return none;
 }
@@ -14856,20 +14798,6 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     return 0;
 }
 
-// The summary; what has no record is no part of the table.
-static void kbi_say_end(kbi_supervisor* s) {
-    kbi_table_end(&s->table);
-    if (s->absent)
-        kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
-    kbi_budget_say(&s->budget, s->o);
-    if (s->fewer)
-        kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
-                 (long long)s->o->procs);
-    if (kbi_desk.interrupted)
-        kbi_warn("interrupted: cases that were not finished%s have no record",
-                 s->o->procs > 1 ? " by 2 processes" : "");
-}
-
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     kbi_how how;
     kbi_how_default(&how, out);
@@ -14944,12 +14872,22 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
-        for (int i = 0; over && i < plan->n; i++)
-            if (kbi_runs_here(s, &plan->cases[i])) kbi_budget_leave(&s->budget, plan->cases[i].name);
+        for (int i = 0; over && i < plan->n; i++) s->budget.left_out += kbi_runs_here(s, &plan->cases[i]);
         if (!over) code = kbi_run_device(s, device, true);
     }
     kbi_progress_clear(&s->progress);
-    if (!code && !collect) kbi_say_end(s);
+    if (!code && !collect) { // what has no record is no part of the table
+        kbi_table_end(&s->table);
+        if (s->absent)
+            kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
+        kbi_budget_say(&s->budget, o);
+        if (s->fewer)
+            kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
+                     (long long)o->procs);
+        if (kbi_desk.interrupted)
+            kbi_warn("interrupted: cases that were not finished%s have no record",
+                     o->procs > 1 ? " by 2 processes" : "");
+    }
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
@@ -15354,7 +15292,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         kbi_given_join(g, &given[0].desc);
         cases[i] = kbi_given_case(g, &arena, kbi_given_body, build);
         for (int k = 0; k < i && !g->fault; k++)
-            if (!given[k].fault && kbi_same_case(&cases[k], &cases[i]))
+            if (!given[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
     }
     kbi_recipe_of_desc(&recipe, &given[0].desc);

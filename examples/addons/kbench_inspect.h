@@ -834,60 +834,50 @@ static void kbi_activity_close(kb_state* kb) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Each function of the profiler takes one structure. Its fields begin at multiples of 8 bytes or share such a
-// word, so the structures are written as words. Their sizes end with the last field. tests/compile/cupti.cpp
-// compares offsets and sizes with CUPTI's headers.
+// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
+// word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
+// CUPTI's.
+// clang-format off
+#define KBI_RANGE_CALLS(x) /* name in the library, size of its structure; words of that from 2 on */                 \
+    x(INIT, cuptiProfilerInitialize, 16)                                                                             \
+    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
+    x(CHIP, cuptiDeviceGetChipName, 32) /* 2: device; 3: its name */                                                 \
+    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* 2: context; 3: size; 4: image */                        \
+    x(HOST, cuptiProfilerHostInitialize, 48) /* 2: kind; 3: chip; 4: image; 5: the object */                         \
+    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* 2: object; 3: name */                                     \
+    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* 2: object; 3: names; 4: how many */                             \
+    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* 2: object; 3: size */                                 \
+    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* 2: object; 3: size; 4: image */                                \
+    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* 2: size; 3: image; 4: passes */                                \
+    x(ENABLE, cuptiRangeProfilerEnable, 32) /* 2: context; 3: the profiler */                                        \
+    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* 2: profiler; 3, 4: names; 5-7: ranges, nodes, size */  \
+    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* 2: profiler; 3: size; 4: image */                   \
+    x(SET, cuptiRangeProfilerSetConfig, 90) /* 2: profiler; 3-6: images; 7: range, replay; 8: ranges, ... */         \
+    x(START, cuptiRangeProfilerStart, 24) /* 2: profiler */                                                          \
+    x(PUSH, cuptiRangeProfilerPushRange, 32) /* 2: profiler; 3: name */                                              \
+    x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
+    x(STOP, cuptiRangeProfilerStop, 41) /* 2: profiler; 5, first byte: all passes are submitted */                   \
+    x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
+    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* 2: object; 3, 4: data; 5: which; 6-8: names, values */    \
+    x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \
+    x(HOST_END, cuptiProfilerHostDeinitialize, 24)
+// clang-format on
+
 typedef enum kbi_range_call {
-    KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,      // 2: device; 3: its name
-    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
-    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
-    KBI_RANGE_METRIC,      // 2: object; 3: name
-    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
-    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
-    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
-    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
-    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
-    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
-    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
-    KBI_RANGE_START, // 2: profiler
-    KBI_RANGE_PUSH,  // 2: profiler; 3: name
-    KBI_RANGE_POP,
-    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
-    KBI_RANGE_DECODE,
-    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
-    KBI_RANGE_DISABLE,
-    KBI_RANGE_HOST_END,
-    KBI_RANGE_CALLS
+#define KBI_X(id, name, size) KBI_RANGE_##id,
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+        KBI_RANGE_COUNT
 } kbi_range_call;
 
 static const struct {
     const char* name;
     unsigned size;
-} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
-                        { "cuptiProfilerDeviceSupported", 52 },
-                        { "cuptiDeviceGetChipName", 32 },
-                        { "cuptiProfilerGetCounterAvailability", 40 },
-                        { "cuptiProfilerHostInitialize", 48 },
-                        { "cuptiProfilerHostGetMetricProperties", 60 },
-                        { "cuptiProfilerHostConfigAddMetrics", 40 },
-                        { "cuptiProfilerHostGetConfigImageSize", 32 },
-                        { "cuptiProfilerHostGetConfigImage", 40 },
-                        { "cuptiProfilerHostGetNumOfPasses", 40 },
-                        { "cuptiRangeProfilerEnable", 32 },
-                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
-                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
-                        { "cuptiRangeProfilerSetConfig", 90 },
-                        { "cuptiRangeProfilerStart", 24 },
-                        { "cuptiRangeProfilerPushRange", 32 },
-                        { "cuptiRangeProfilerPopRange", 24 },
-                        { "cuptiRangeProfilerStop", 41 },
-                        { "cuptiRangeProfilerDecodeData", 32 },
-                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
-                        { "cuptiRangeProfilerDisable", 24 },
-                        { "cuptiProfilerHostDeinitialize", 24 } };
+} kbi_range_calls[] = {
+#define KBI_X(id, name, size) { #name, size },
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+};
 
 // Sets: few takes one pass of the block, usual takes three, all takes about 16. If two rows have the same name, a
 // chip has only one of the metrics.
@@ -936,9 +926,9 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_ranging { // state of the case
-    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
-    uint64_t host, profiler; // objects of CUPTI
+static struct kbi_ranging { // one case's
+    int (*calls[KBI_RANGE_COUNT])(uint64_t*);
+    uint64_t host, profiler; // objects of CUPTI's
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
     char own[512]; // metrics requested by name
     int n, passes;
@@ -1041,7 +1031,7 @@ static bool kbi_range_configure(const char* chip, const char* set) {
 }
 
 static void kbi_range_find(void* library) {
-    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
 }
 
 static void kbi_range_end(void) {
@@ -2077,43 +2067,31 @@ static void kbi_look_call(kbi_run* run, int number) {
 
 // --- the profiled program: this program in another process ---
 
-// Reads the progress: at is the last case begun, -1 if none; over: the program reached its end. Returns false if
-// the file has other contents.
-static bool kbi_look_told(const char* path, int* at, bool* over) {
+// Whether the program came to its end; at: its last case, -1: none was begun.
+static bool kbi_look_told(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
+    bool over = false;
     *at = -1;
-    *over = false;
-    bool good = true;
-    if (kbi_file_text(path, &text))
-        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
-            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
-            good = done || strncmp(p, "at ", 3) == 0;
-            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
-            *over |= done;
-        }
+    kbi_file_text(path, &text);
+    for (const char* p = text.s ? text.s : ""; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+        if (strncmp(p, "at ", 3) == 0)
+            *at = (int)strtol(p + 3, NULL, 10);
+        else
+            over = true; // "done", or "no GPU"
+    }
     kbi_text_free(&text);
-    return good;
+    return over;
 }
 
-// Runs each case's check, and its block between marks. If a case ended the program, it is started again after that
-// case. The file has a line for each case begun ("at 3"), and "done" or the reason why nothing can be profiled.
+// Runs each case's check, and its block between marks.
 static int kbi_look_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_desk.run;
     kbi_plan plan;
-    bool over;
-    int first;
-    struct stat about;
     const char* told = getenv(KBI_LOOK);
-    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
-    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
-    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
-    if (!kbi_look_told(told, &first, &over))
-        return kbi_error("%s %s: this file was not written for --ncu or --nsys; it is not changed", KBI_LOOK, told),
-               KBI_EXIT_USAGE;
-    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // programs that a benchmark starts are not profiled
-    first = over ? 0 : first + 1;
+    int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
+    FILE* f = file < 0 ? NULL : fdopen(file, "a");
+    if (!f) return kbi_error("%s %s: %s", KBI_LOOK, told, strerror(errno)), KBI_EXIT_USAGE;
+    unsetenv(KBI_LOOK); // programs of kbench that a benchmark starts are not looked at
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
     s->recipe.device = (int)o->gpu;
@@ -2122,7 +2100,7 @@ static int kbi_look_main(const kbi_options* o) {
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
     bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_OWN;
     kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
-    for (int i = first; i < plan.n && here; i++) {
+    for (int i = 0; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
         kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
@@ -2347,39 +2325,35 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 
 // --- one profiling pass over all cases ---
 
-// Reads what the tool wrote, or creates it from the tool's report.
-static void kbi_vendor_read(kbi_vendor* v, bool say) {
+// What the tool wrote, or makes of its report.
+static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
     if (nsys) kbi_nsys_stats(v);
     if (nsys) kbi_vendor_run(v, v->csv, false);
-    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys && say) kbi_vendor_say(v, false);
+    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys) kbi_vendor_say(v, false);
     kbi_text_free(&csv);
 }
 
-// Runs the tool, and again after each case that ended the program. Returns false if the tool saw nothing.
+// False: the tool saw nothing.
 static bool kbi_vendor_look(kbi_vendor* v) {
-    const kbi_plan* plan = v->s->plan;
-    bool over = false;
-    for (int before = -1, at;; before = at) {
-        kbi_vendor_begin(v);
-        if (kbi_is(v->name, "ncu"))
-            kbi_ncu_words(v);
-        else
-            kbi_nsys_words(v);
-        kbi_vendor_self(v);
-        if (before < 0) kbi_vendor_say(v, true);
-        int status = kbi_vendor_run(v, v->words, true);
-        if (kbi_desk.interrupted) return true;
-        kbi_vendor_read(v, before < 0);
-        kbi_look_told(v->told, &at, &over);
-        if (over && at < 0) return true; // there is no GPU, which the run itself reports
-        if (over && status == 0 && v->looks->n) return true;
-        if (over || at == before) return kbi_vendor_explain(v, status), false;
-        kbi_warn("--%s: %s ended the program under %s; continuing with the next case", v->name, plan->cases[at].name,
-                 v->name);
-        unlink(v->csv);
-    }
+    int at;
+    kbi_vendor_begin(v);
+    if (kbi_is(v->name, "ncu"))
+        kbi_ncu_words(v);
+    else
+        kbi_nsys_words(v);
+    kbi_vendor_self(v);
+    kbi_vendor_say(v, true);
+    int status = kbi_vendor_run(v, v->words, true);
+    if (kbi_desk.interrupted) return true;
+    kbi_vendor_read(v);
+    bool over = kbi_look_told(v->told, &at);
+    if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
+    if (over || at < 0) return kbi_vendor_explain(v, status), false;
+    kbi_warn("--%s: %s ended the program under %s, so the cases behind it were not seen; --exclude leaves it out",
+             v->name, v->s->plan->cases[at].name, v->name);
+    return true;
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {

@@ -34,10 +34,6 @@ done
 if [ -e "$tmp/none.json" ]; then fail "a plan with duplicates writes a file"; else pass; fi
 run "$tmp/twice" --list --op sized
 check_rc "twice, but not chosen" 0
-program order tests/cli/case_names.c -DORDER
-run "$tmp/order" --list
-check_rc "axes in another order" 2
-check_err "axes in another order" 'bar_2/impl=plain/n=1/alpha=0.5 is registered twice'
 
 # --- repeated values
 for list in n=1,1 n=1:3,2 alpha=0.5,0.50 n=1k,1024 m=a,a dtype=f32,F32; do
