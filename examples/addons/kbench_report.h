@@ -3174,12 +3174,12 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per
 }
 
 static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // records that differ only in the implementation
-    static const kbi_grouping rivals = { true, false, true, true, false, NULL, NULL };
+    static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     kbi_subset with = { NULL, 0 };
     with.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(s->timed.n + 1));
     for (int64_t i = 0; i < s->timed.n; i++)
         if (s->timed.of[i]->samples_ms.n > 0) with.of[with.n++] = s->timed.of[i];
-    kbi_find_lots(s, with, &rivals, true, out);
+    kbi_find_lots(s, with, &group, true, out);
 }
 
 enum { KBI_PANEL_ROWS = 30 }; // most rows of a figure with one row per case
@@ -3867,7 +3867,7 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_ratio_row* of
     return height + 38;
 }
 
-static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
+static double kbi_draw_ratios(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
     int64_t n, at = 0;
     kbi_ratio_row* all = kbi_ratios_of(s, changes != 0, &n);
     while (at + 1 < n && all[at].r != p->subset.of[0]) at++;
@@ -4174,7 +4174,7 @@ static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
     for (int64_t i = 0; i < n; i++) subset.of[subset.n++] = of[i].r;
     kbi_find_rows(subset, out);
 }
-static void kbi_find_rivals(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
+static void kbi_find_group_ratios(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
 static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, true, out); }
 static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
 
@@ -4198,10 +4198,10 @@ static const kbi_plot kbi_plots[] = {
     { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
     { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
     { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
-    { "rivals", "no implementations were compared; KBENCH_IMPL adds an implementation", kbi_find_rivals,
-      kbi_draw_rivals, 0, true },
+    { "ratios", "no implementations were compared; KBENCH_IMPL adds an implementation", kbi_find_group_ratios,
+      kbi_draw_ratios, 0, true },
     { "changes", "there is nothing to compare with; name an earlier run with --baseline", kbi_find_changes,
-      kbi_draw_rivals, 1, true }
+      kbi_draw_ratios, 1, true }
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
@@ -4516,11 +4516,11 @@ static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
 
 // Writes which implementation wins most comparisons, and its largest speedup.
 static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
-    static const kbi_grouping rivals = { true, false, true, true, false, NULL, NULL };
+    static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     int64_t* wins = (int64_t*)kbi_arena_alloc(&s->arena, sizeof(int64_t) * (size_t)(s->n_who + 1));
     int64_t subsets, contests = 0, sure = 0, most = 0;
     const kb_result* best = NULL;
-    kbi_subset* of = kbi_split(s, s->timed, &rivals, &subsets);
+    kbi_subset* of = kbi_split(s, s->timed, &group, &subsets);
     for (int64_t i = 0; i < subsets; i++) {
         const kb_result* r = of[i].of[0];
         int who = 0;
@@ -5110,7 +5110,7 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_lines(&p);
     kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
     kbi_page_fits(&p);
-    kbi_page_figures(&p, "rivals", "Against the baseline",
+    kbi_page_figures(&p, "ratios", "Against the baseline",
                      "The baseline's time over the time of each implementation, from interleaved rounds, the "
                      "fastest first.");
     kbi_page_figures(
