@@ -6,7 +6,7 @@
 #include "../../kbench.h"
 #include "kbench_report.h"
 
-// Outputs are asked in the order in which they were added: --load, --compare, --race and --explain have answered before.
+// kbench asks outputs in the order in which they were added, so --load, --compare, --race and --explain come first.
 static int nothing_to_run(const char* value) {
     (void)value;
     if (kbi_options_now->on[KBI_OPTION_env]) return -1;
