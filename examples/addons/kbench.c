@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The tool: kbench with kbench_report.h and without a benchmark. It shows, compares and converts the records of any run.
+// The tool: kbench with kbench_report.h and without a benchmark. It shows, compares and converts records of any run.
 //     cc -O2 examples/addons/kbench.c -o kbench -lm        (make tool)
 //     ./kbench --load results.json --html page.html
 #define KBENCH_IMPLEMENTATION
