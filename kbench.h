@@ -5157,7 +5157,7 @@ static void kbi_help(void) {
         }
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
+           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
            "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
            "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
