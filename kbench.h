@@ -4448,10 +4448,6 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-static const char* kbi_shown_title(const kbi_shown* what) {
-    return what->counter[0] ? what->counter : what->column < 0 ? what->key->name : kbi_columns[what->column].title;
-}
-
 // false after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
@@ -4503,13 +4499,6 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
-        kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
-}
-
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
     for (int64_t i = 0; i < params.n; i++) {
@@ -4519,10 +4508,10 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
         kbi_puts(t, ": ");
         if (p->type == KB_AXIS_STRINGS)
             kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_json_real(t, p->r);
+        else if (p->type == KB_AXIS_REALS || p->i == KB_NONE)
+            kbi_json_real(t, p->type == KB_AXIS_REALS ? p->r : (double)NAN);
         else
-            kbi_json_whole(t, p->i);
+            kbi_putf(t, "%lld", (long long)p->i);
     }
     kbi_puts(t, "}");
 }
@@ -4530,11 +4519,18 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
 static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
     const kbi_field_samples* samples = (const kbi_field_samples*)field;
     const char* before = "[";
+    int64_t whole;
     int truth;
     switch (kind) {
     case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_whole:
+        whole = *(const kbi_field_whole*)field;
+        if (whole == KB_NONE)
+            kbi_puts(t, "null");
+        else
+            kbi_putf(t, "%lld", (long long)whole);
+        break;
     case KBI_KIND_truth:
         truth = *(const kbi_field_truth*)field;
         kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
@@ -5212,10 +5208,6 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-static bool kbi_names_stdout(const char* path) {
-    return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
-}
-
 // An option with the values behind it. Gives how many words it took, 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
@@ -5236,8 +5228,9 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (kbi_option_given(o, k) && argument && !(option->traits & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    bool standard = file && (!own || own->fill) && kbi_names_stdout(value); // others open it themselves
-    if (!kbi_option_set(o, k, standard ? "-" : value)) return 0;
+    bool standard = kbi_is(value, "/dev/stdout") || kbi_is(value, "/dev/fd/1") || kbi_is(value, "/proc/self/fd/1");
+    if (file && standard && (!own || own->fill)) value = "-"; // others open it themselves
+    if (!kbi_option_set(o, k, value)) return 0;
     int most = option->traits & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
         if (!kbi_option_set(o, k, word[n])) return 0;
@@ -5864,6 +5857,11 @@ static bool kbi_plan_unique(kbi_plan* plan) {
     return false;
 }
 
+static int kbi_order_cases(const void* a, const void* b) {
+    const kbi_case *x = (const kbi_case*)a, *y = (const kbi_case*)b;
+    return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
+}
+
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
@@ -5872,22 +5870,16 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         kbi_mapped* slot = kbi_map_find(&keys, plan->cases[i].key);
         if (!slot->key) kbi_map_take(&keys, slot, plan->cases[i].key, plan->groups++);
         plan->cases[i].group = (int)slot->at;
+        plan->cases[i].place = i;
     }
     KBENCH_FREE(keys.slots);
-    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
-    if (o->on[KBI_OPTION_shuffle]) {
-        kbi_shuffle(start, plan->groups, o->seed, 2, 0);
-        for (int i = 0; i < plan->n; i++) plan->cases[i].group = start[plan->cases[i].group];
-    }
-    // a stable counting sort by group
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    memset(start, 0, sizeof(int) * (size_t)(plan->groups + 1));
-    for (int i = 0; i < plan->n; i++) start[plan->cases[i].group + 1]++;
-    for (int g = 0; g < plan->groups; g++) start[g + 1] += start[g];
-    for (int i = 0; i < plan->n; i++) sorted[start[plan->cases[i].group]++] = plan->cases[i];
-    KBENCH_FREE(plan->cases);
-    plan->cases = sorted;
-    KBENCH_FREE(start);
+    int* order = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    kbi_shuffle(order, plan->groups, o->seed, 2, 0);
+    for (int i = 0; i < plan->n && o->on[KBI_OPTION_shuffle]; i++) plan->cases[i].group = order[plan->cases[i].group];
+    KBENCH_FREE(order);
+    qsort(plan->cases, (size_t)plan->n, sizeof *plan->cases, kbi_order_cases);
+    plan->n_all = plan->n;
+    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
@@ -5978,8 +5970,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
-    plan->n_all = plan->n;
-    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
     if (o->shards > 1) kbi_plan_shard(plan, o);
     return true;
 }
@@ -12664,7 +12654,9 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->title = kbi_shown_title(&cell->what);
+    cell->title = what.counter[0]   ? cell->what.counter
+                  : what.column < 0 ? what.key->name
+                                    : kbi_columns[what.column].title;
     cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = -1; i < n && what.column < 0; i++) {
