@@ -203,7 +203,7 @@ check_same "both, --quiet: stderr" "$(wc -c < "$err" | tr -d ' ')" 0
 CRASH=1 && export CRASH
 try "" --ncu
 check_rc "a crash under ncu" 0
-check_err "a crash under ncu" 'op/impl=two ended the program under ncu, so the cases behind it were not seen'
+check_err "a crash under ncu" 'op/impl=two ended the program under ncu, so the cases after it were not profiled'
 check_same "a crash under ncu: starts" "$(grep -c . "$FAKE")" 1
 check_out "a crash under ncu: the case's own time stands" 'two +5\.000'
 CRASH=hang
