@@ -54,8 +54,8 @@ CONTENTS (search for the tag)
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
-    >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
-    >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
+    >>handed       foundation: types that the stages share: recipe, case, measured, machine
+    >>insight      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -78,10 +78,10 @@ CONTENTS (search for the tag)
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>alike        measure: whether later launches do what the first ones did, by their times
-    >>inside       measure: runs of the block that instruments look into, apart from those that are timed
+    >>inside       measure: runs of the block for instruments, apart from those that are timed
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
-    >>calls        measure: the calls of a body that make a case: one that is checked, one that is measured
-    >>body         measure: what a body asks and says: axes, amounts, checks, words
+    >>calls        measure: the calls of a function that make a case: one that is checked, one that is measured
+    >>body         measure: what a function asks and says: axes, amounts, checks, notes
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
@@ -3823,7 +3823,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
+  >>handed    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the cases of a comparison say where fibers are missing.
@@ -3859,7 +3859,7 @@ typedef struct kbi_recipe {
     bool verify, audit;          // ask kb_check; look into the timed block
     bool fresh;                  // ask it with other inputs, too
     bool looked;                 // nothing is timed: a profiler looks on
-    unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
+    unsigned inside;             // bits of instruments that profile the block, untimed
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3960,7 +3960,7 @@ typedef struct kbi_measured {
     int32_t verified, settled;
     int32_t queries;             // items are queries
     int32_t constant;            // the inputs are
-    int32_t stage;               // whether its data lay on its rivals' stage; -1: there were none
+    int32_t stage;               // whether it ran on shared buffers; -1: it ran alone
     int32_t proven;              // the last run of the block wrote an output that a check liked
     int32_t ungated;             // launches did not wait behind a gate, and nobody said that they would not
     int32_t launches;            // whose mean is a sample
@@ -4139,7 +4139,7 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
+  >>insight   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
@@ -6161,7 +6161,7 @@ typedef struct kbi_backend {
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // for blocks of device work
         kb_stream (*stream)(void);
-        void (*prepare)(struct kbi_run* run);    // before each call of the body
+        void (*prepare)(struct kbi_run* run);    // before each call of the function
         const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
         bool (*lost)(void);                      // whether no later work of this process survives that error
         const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
@@ -6254,12 +6254,12 @@ typedef enum kbi_order { // what the conductor of several runs wants of this one
 typedef struct kbi_place { // among those that are measured in turn
     kbi_order order;
     bool in_turn;     // others are measured between its samples
-    kbi_fiber* fiber; // where the body rests; NULL: it rests by returning, and goes on when it is called again
+    kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
     bool resting;     // it returned so
     int64_t slot_end; // samples to have before another one's turn
     int settling;     // runs of the block to come that settle it in its slot, and are no samples
     double* settled;  // where the times of these go; NULL: nowhere
-    bool stand_in;    // its results are nobody's: a copy for --rotate, or the baseline's equal rival
+    bool stand_in;    // a copy for --rotate, or the baseline's control: it has no results of its own
 } kbi_place;
 
 enum { KBI_WINDOW = 512 };
@@ -6270,7 +6270,7 @@ typedef struct kbi_window { // of the warm-up: times and clock over a stretch of
     double median, clock; // of the window before
 } kbi_window;
 
-typedef struct kbi_body_call { // of the body
+typedef struct kbi_body_call { // of the benchmark function
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
@@ -6638,7 +6638,7 @@ typedef struct kbi_calibration {
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
-typedef struct kbi_insight { // what is being looked into
+typedef struct kbi_insight { // what instruments have found so far
     const kb_instrument* by; // whose turn it is; NULL: nobody's yet
     bool open, again, over;  // it is at work; it wants another run; all had their turn
     kbi_text events, gauges, counters, texts;
@@ -9987,7 +9987,7 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
+  >>inside    measure: runs of the block for instruments, apart from those that are timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
@@ -10702,7 +10702,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>body      measure: what a body asks and says: axes, amounts, checks, words.
+  >>body      measure: what a function asks and says: axes, amounts, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the case ---
