@@ -22,7 +22,7 @@ count() { grep -c '"status": "ok"' "$1"; }
 takes "a budget" 500 2500 $prog --op noisy,alone -a n=1:4 --budget 1s --json "$tmp/a.json"
 check_rc "a budget" 0
 check_same "a budget: every case has a time" "$(count "$tmp/a.json")" 12
-check_err "a budget" 'budget 1s: 12 cases had less time than they would have taken; the widest \+- is [0-9.]+%: (noisy|alone)/'
+check_err "a budget" 'budget 1s: 12 cases had too little time'
 check_not_err "a budget" 'not run'
 # the other cases get the time that one case does not need
 run $prog --op quiet --budget 1s --json "$tmp/q.json"
@@ -39,7 +39,7 @@ takes "too short" 100 1800 $prog --op slow --budget 600ms --jsonl "$lines"
 check_rc "too short" 0
 done=$(count "$lines")
 if [ "$done" -ge 1 ] && [ "$done" -lt 8 ]; then pass; else fail "too short: $done of 8 cases were measured"; fi
-check_err "too short" "budget 0.6s: $((8 - done)) not run: slow/impl=only/n=$((done + 1)).*--resume goes on"
+check_err "too short" "budget 0.6s: $((8 - done)) not run; .*--resume goes on"
 run $prog --op slow --list --resume --jsonl "$lines"
 check_same "too short: what is left" "$(wc -l < "$out" | tr -d ' ')" $((8 - done))
 run $prog --op slow --budget 20s --max-time 20ms --resume --jsonl "$lines" --json "$tmp/r.json"
@@ -50,7 +50,7 @@ check_same "resumed: each case once" "$(sed 's/^{"name": "\([^"]*\)".*/\1/' "$li
 takes "next to nothing" 0 1500 $prog --op slow --budget 1ms --json "$tmp/n.json"
 check_rc "next to nothing" 0
 check_same "next to nothing: one case" "$(count "$tmp/n.json")" 1
-check_err "next to nothing" '7 not run: .*, \.\.\.'
+check_err "next to nothing" '7 not run'
 
 # --- combined with other options
 takes "--procs" 600 4000 $prog --op noisy,alone -a n=1:4 --procs 3 --budget 1500ms --json "$tmp/p.json"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks whose names come from macros or literals, some with brackets and commas. -DTWICE and -DORDER register a
+// Benchmarks whose names come from macros or literals, some with brackets and commas. -DTWICE registers a
 // name twice.
 #include "kbench.h"
 
@@ -23,8 +23,5 @@ KBENCH_IMPL(sized, one, KB_SIZE("small", "n=1,2"), KB_SIZE("large", "n=2,3")) { 
 #ifdef TWICE
 #define ROW(n) KBENCH_IMPL(TWICE, plain, KB_AXIS("n", n), KB_AXIS_REAL("alpha", 0.5)) { work(kb); }
 ROW(2)
-#endif
-#ifdef ORDER
-KBENCH_IMPL(bar_2, plain, KB_AXIS_REAL("alpha", 0.5), KB_AXIS("n", 1)) { work(kb); }
 #endif
 KBENCH_MAIN()

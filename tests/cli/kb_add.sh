@@ -118,17 +118,16 @@ takes m=0 2
 takes m=0,8 4
 takes shift=-100:100:+100 6
 takes n=900000000000000 4
-refuses m=-1 'odd/i takes no m below 0: it declares none'
+refuses m=-1 'odd/i takes no m below 0, since it declares none'
 refuses m=4,-1 'm below 0'
-refuses n=0 'odd/i takes no n below 1: it declares none \(its lowest is 4\)'
+refuses n=0 'odd/i takes no n below 1, since it declares none'
 refuses n=-8 'n below 1'
 refuses n=0:8:+4 'n below 1'
 refuses n=9100000000000000 'not a whole number of at most 15 digits'
 ADDED=sizes
-takes m=0 1
 refuses n=0 'n below 1'
-refuses m=-1 'm below 0'
-ADDED=sizes run "$tmp/added" --list --op odd --size small -a m=0
-check_rc "an axis that another size declares a 0 of" 0
+refuses m=0 'm below 1'
+ADDED=sizes run "$tmp/added" --list --op odd --size edge -a m=0
+check_rc "an axis whose size declares a 0" 0
 unset ADDED
 finish

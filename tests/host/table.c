@@ -386,11 +386,6 @@ static void test_cut(void) {
         CHECK_THAT(kbi_width(t.s ? t.s : "", t.n) <= cuts[i].columns, "'%s' in %d columns", t.s, cuts[i].columns);
         kbi_text_free(&t);
     }
-    kbi_text bar = { NULL, 0, 0 };
-    kbi_share_bar(&bar, 0.5625, 2, true), kbi_puts(&bar, "|"), kbi_share_bar(&bar, 1.2, 2, true);
-    kbi_puts(&bar, "|"), kbi_share_bar(&bar, 0.26, 4, false), kbi_puts(&bar, "|"), kbi_share_bar(&bar, 0, 1, true);
-    CHECK_STR(bar.s, "\xe2\x96\x88\xe2\x96\x8f|\xe2\x96\x88\xe2\x96\x88|#...| ");
-    kbi_text_free(&bar);
 }
 
 static void test_texts(void) {

@@ -82,20 +82,6 @@ static void test_budget(void) {
     CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));
     CHECK(kbi_budget_over(&b, 2, 3, 0, b.until));
     b.begun = false, CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until)); // the first group is always measured
-    static const char* const names[] = { "a", "b", "c", "d" };
-    for (int i = 0; i < 4; i++) kbi_budget_leave(&b, names[i]);
-    CHECK_STR(b.out, "a, b, c"), CHECK_INT(b.left_out, 4);
-    kb_result r;
-    kbi_result_clear(&r);
-    r.status = KB_OK, r.name = "wide", r.precision = 0.2, o.precision = 0.01;
-    kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 1), CHECK_STR(b.less_name, "wide");
-    r.name = "wider", r.precision = 0.3, kbi_budget_note(&b, &o, &r, 1), CHECK_STR(b.less_name, "wider");
-    r.name = "less", r.precision = 0.1, kbi_budget_note(&b, &o, &r, 1), CHECK_STR(b.less_name, "wider");
-    CHECK_INT(b.less, 3), CHECK_REAL(b.widest, 0.3, 1e-12);
-    r.precision = 0.01, kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 3); // known well enough
-    r.precision = 0.5, kbi_budget_note(&b, &o, &r, 2), CHECK_INT(b.less, 3);  // had all its time
-    r.status = KB_FAILED, kbi_budget_note(&b, &o, &r, 1), CHECK_INT(b.less, 3);
-    kb_result_free(&r);
 }
 
 // What the line says where so many seconds are estimated to be left, and 50 are what may be shown of them.
