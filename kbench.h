@@ -1002,7 +1002,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_TIME(kb) KBI_TIME(kb, false)
 // The timed block is host work, on every machine; timer wall.
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run. KB_ALLOC goes
+// before it.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
@@ -2121,12 +2122,17 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // reformatted as well
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     const char *inside, *end = s;
-    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (const char *p = s, *begin = mark->begin; *begin; p++) { // blanks do not count
+        if (*p == *begin)
+            begin++;
+        else if (!*p || !strchr(" \t\r\n", *p))
+            return false;
+    }
     for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
@@ -2142,7 +2148,10 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     if (good) {
         size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
         bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
-        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
+        if (mark == &kbi_array_mark && head.s[blank] == '[') { // an empty one
+            const char* end = head.s + blank + 1 + strspn(head.s + blank + 1, " \t\r\n");
+            ours |= *end == ']' && !end[1 + strspn(end + 1, " \t\r\n")];
+        }
         if (mark == &kbi_line_mark && head.s[blank] != '[') {
             ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
             for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
@@ -5148,7 +5157,7 @@ static void kbi_help(void) {
         }
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
+           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
            "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
            "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
@@ -5414,7 +5423,7 @@ static bool kbi_parse_value(kbi_listed* l, double* out) {
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        x = end == power || infinite ? (double)NAN : pow(base, y);
+        x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
@@ -15220,8 +15229,9 @@ static void kbi_given_body(kb_state* kb) {
 // What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
-    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+#define KBI_APART(member) (memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = (d->device && KBI_APART(device)) || (d->seed && KBI_APART(seed)) ||
+                 (d->samples && KBI_APART(samples)) || (d->host && KBI_APART(host)) ||
                  (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
                  (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
 #undef KBI_APART

@@ -20,7 +20,7 @@ sums() { if grep -qE -e "$2" "$looked"; then pass; else fail "$1: no '$2'"; fi; 
 sums "kernels" '^ +triad\(.*  +8 '
 sums "calls" '^ +cudaLaunchKernel +8 '
 sums "shapes" '4096x1x1 blocks of 256x1x1'
-sums "a copy beside a kernel" '[0-9]% of the copies beside a kernel'
+sums "a copy beside a kernel" '[0-9]% of the copy time overlaps a kernel'
 if have python3; then
     check "the timeline" python3 tests/host/trace.py "$tmp/profiling.trace"
 else
