@@ -95,7 +95,7 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
+    >>laps         program: a batch, the part of the plan that is measured, judged, recorded and shown at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
     >>main         program: what KBENCH_MAIN calls
@@ -14376,7 +14376,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
+  >>laps      program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
