@@ -53,29 +53,29 @@ KBI_CODE_BEGIN
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_FILE)                    \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE)                       \
     KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE)       \
     KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE)                      \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_FILE)             \
+    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE)           \
     KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE)                       \
     KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD)                \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable, matching any",          \
+    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)",          \
         KBI_REPEATS | KBI_IN_LOAD)                                                                              \
     KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE does not have", 0)                       \
+    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", 0)                       \
     KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
     KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE)                     \
-    x(load, "load", "FILE...", "then", "show records of --json, --jsonl; run nothing", const char**,            \
+    x(load, "load", "FILE...", "then", "show the records of files; nothing runs", const char**,                 \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
     x(save_baseline, "save-baseline", "NAME", "then", "save this run's records as .kbench/NAME.json", const char*,\
         kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with it; exit codes 3 and 4",               \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with earlier records; exit codes 3, 4",     \
         KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "then", "what changed from A to B; run nothing", kbi_two, kbi_take_pair,       \
+    x(compare, "compare", "A B", "then", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                                    \
-    KBI_TEXT(x, history, "history", "FILE", "then", "append the run; show trends; learn noise",                 \
+    KBI_TEXT(x, history, "history", "FILE", "then", "append this run; show trends; learn the noise",            \
         KBI_MEASURES | KBI_IN_SHOWN)                                                                            \
-    KBI_SHARE(x, threshold, "threshold", "then", "slower by more is a regression; 5 %", 0, 1000, KBI_ALWAYS)    \
+    KBI_SHARE(x, threshold, "threshold", "then", "slowdown that is a regression; 5 %", 0, 1000, KBI_ALWAYS)     \
     KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "allowed growth of peak memory; 10 %", 0, 1000,  \
         KBI_ALWAYS)                                                                                             \
     x(alpha, "alpha", "P", "then", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
@@ -86,9 +86,9 @@ KBI_CODE_BEGIN
         "regress,change,noise,never", KBI_ALWAYS)                                                               \
     KBI_BARE(x, ignore_env, "ignore-env", "then", "also compare runs of different machines",                    \
         KBI_IN_SHOWN)                                                                                           \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                 \
+    KBI_LIST(x, goal, "goal", "GOAL", "then", "layernorm:gpu_efficiency>=80; repeatable",                       \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                                              \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare programs; -- OPTIONS for them",                   \
+    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare built programs; -- OPTIONS for them",             \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
         KBI_IN_LOAD)                                                                                            \
