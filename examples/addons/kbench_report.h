@@ -314,15 +314,14 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
         kbi_error("%s:%lld: the file ends in the middle of a record. Finished records are in the run's --jsonl "
-                  "file,  if it wrote one.",
+                  "file, if it wrote one.",
                   r->path, (long long)r->line);
     else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c'. --json or --jsonl did not write this file, or it was changed afterwards.",
+        kbi_error("%s:%lld: %s, not '%c'. This file was not written by --json or --jsonl, or it was changed.",
                   r->path, (long long)r->line, what, c);
     else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x. --json or --jsonl did not write this file, or it was changed afterwards.",
-            r->path, (long long)r->line, what, (unsigned)c);
+        kbi_error("%s:%lld: %s, not byte 0x%02x. This file was not written by --json or --jsonl, or it was changed.",
+                  r->path, (long long)r->line, what, (unsigned)c);
     return false;
 }
 
