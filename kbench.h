@@ -639,10 +639,10 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, occupancy_achieved, kernel, code, "percent, as counters saw it") \
     x(text, backend, machine, machine(backend), "cuda, cpu") \
     x(whole, device, machine, code, "number of the GPU") \
-    x(text, gpu, machine, code, "its name") \
+    x(text, gpu, machine, machine(gpu), "its name") \
     x(text, compute_capability, machine, code, "9.0") \
-    x(text, driver, machine, code, "its version") \
-    x(text, cuda, machine, code, "version of the runtime") \
+    x(text, driver, machine, machine(driver), "its version") \
+    x(text, cuda, machine, machine(cuda), "version of the runtime") \
     x(text, no_gpu, machine, code, "why there is none, for people; null with one") \
     x(text, tool, machine, machine(tool), "compute-sanitizer or the like, under which nothing is timed") \
     x(real, copy_roof_gbps, machine, code, "1e9 bytes a second of the best copy, read and written") \
@@ -1002,7 +1002,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_TIME(kb) KBI_TIME(kb, false)
 // The timed block is host work, on every machine; timer wall.
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run. KB_ALLOC goes
+// before it.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
@@ -2121,12 +2122,17 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // reformatted as well
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     const char *inside, *end = s;
-    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (const char *p = s, *begin = mark->begin; *begin; p++) { // blanks do not count
+        if (*p == *begin)
+            begin++;
+        else if (!*p || !strchr(" \t\r\n", *p))
+            return false;
+    }
     for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
@@ -2142,7 +2148,10 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     if (good) {
         size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
         bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
-        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
+        if (mark == &kbi_array_mark && head.s[blank] == '[') { // an empty one
+            const char* end = head.s + blank + 1 + strspn(head.s + blank + 1, " \t\r\n");
+            ours |= *end == ']' && !end[1 + strspn(end + 1, " \t\r\n")];
+        }
         if (mark == &kbi_line_mark && head.s[blank] != '[') {
             ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
             for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
@@ -4201,10 +4210,6 @@ static size_t kbi_inside_size(const kbi_inside* in) {
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
 }
 
-static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
-    return (kbi_inside*)memcpy(to, in, kbi_inside_size(in));
-}
-
 static kbi_inside* kbi_inside_without(const char* why) { // to be freed
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
@@ -5418,7 +5423,7 @@ static bool kbi_parse_value(kbi_listed* l, double* out) {
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        x = end == power || infinite ? (double)NAN : pow(base, y);
+        x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
@@ -6360,7 +6365,7 @@ typedef enum kbi_message_type {
     KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
     KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
     KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
-    KBI_FOUND,     // kbi_inside
+    KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // of all that was asked for; index 0: the process can measure no more
 } kbi_message_type;
 
@@ -11316,7 +11321,6 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
             kbi_inside* in = kbi_inside_call(&a->run);
             good = !kbi_lost(&a->run);
             kbi_tell(sink, KBI_FOUND, a->index, in);
-            KBENCH_FREE(in);
             kbi_measured_free(&a->run.m);
             KBENCH_FREE(a);
             continue;
@@ -12017,10 +12021,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         char capability[16];
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
         r->device = machine->device;
-        r->gpu = kbi_arena_text(r->owned, machine->gpu);
         r->compute_capability = kbi_arena_text(r->owned, capability);
-        r->driver = kbi_arena_text(r->owned, machine->driver);
-        r->cuda = kbi_arena_text(r->owned, machine->cuda);
         return;
     }
     r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
@@ -12085,7 +12086,8 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 
 // Copies a profile into the record's memory, and lets instruments judge it.
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
-    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
+    size_t size = kbi_inside_size(found);
+    kbi_inside* in = (kbi_inside*)memcpy(kbi_arena_alloc(r->owned, size), found, size);
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->judge && i->on) i->judge(r, in, machine);
     r->inside = in;
@@ -13517,6 +13519,7 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
     if (type >= KBI_RESULT) fflush(stdout);
     if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
     kbi_text_free(&all);
+    if (type == KBI_FOUND) KBENCH_FREE(what);
 }
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
@@ -14044,7 +14047,7 @@ static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
-    if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
+    if (s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
     if (!failed || !s->worker.mixed || w->retry) return false;
     for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
         if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
@@ -14072,8 +14075,8 @@ static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
     s->done++;
 }
 
-static void kbi_receive_inside(kbi_supervisor* s, int i, const kbi_inside* in) {
-    s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
+static void kbi_receive_inside(kbi_supervisor* s, int i, kbi_inside* in) {
+    s->group.inside[i] = in;
     kbi_case_over(&s->group, i);
     if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
 }
@@ -14109,7 +14112,7 @@ static void kbi_happened(void* to, kbi_message_type type, int index, void* what)
         return;
     }
     case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
-    case KBI_FOUND: kbi_receive_inside(s, i, (const kbi_inside*)what); return;
+    case KBI_FOUND: kbi_receive_inside(s, i, (kbi_inside*)what); return;
     case KBI_DONE:
         if (!s->isolated && what)
             kbi_warn_once(s, 0, "", (const char*)what,
@@ -14146,7 +14149,6 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
         snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
     }
     kbi_receive_inside(s, i, without);
-    KBENCH_FREE(without);
 }
 
 // The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
@@ -14226,7 +14228,7 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
                     : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
                                           : true;
         if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
-        KBENCH_FREE(body);
+        if (!good || m.type != KBI_FOUND) KBENCH_FREE(body);
         if (!good) return w->babble = true, KBI_PUMP_LOST;
         if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
         if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
@@ -14292,21 +14294,20 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
     memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
     g->since = kbi_now();
-    if (s->verdicts) g->verdicts = s->verdicts + first;
+    if (n) g->verdicts = s->verdicts + first;
 }
 
 static void kbi_group_close(kbi_supervisor* s) {
     KBENCH_FREE(s->group.of);
     s->group.of = NULL;
     s->group.inside = NULL;
-    s->group.verdicts = NULL;
 }
 
 // Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
 // worker cannot be told.
 static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     kbi_group* g = &s->group;
-    size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
+    size_t n = (size_t)g->n;
     kbi_job job;
     memset(&job, 0, sizeof job);
     job.first = g->first;
@@ -14332,14 +14333,11 @@ static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     }
     bool good = true;
     if (s->isolated) {
-        kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        memset(none, 0, told);
         good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
-               kbi_worker_tell(s, g->verdicts ? g->verdicts : none, told);
-        KBENCH_FREE(none);
+               kbi_worker_tell(s, g->verdicts, sizeof(kbi_verdict) * n);
     } else {
         const kbi_sink sink = { kbi_happened, s };
-        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, NULL, s->backend, &s->machine, &sink);
+        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, g->verdicts, s->backend, &s->machine, &sink);
         kbi_before.known = false; // the user's own process may change between two groups
     }
     KBENCH_FREE(wanted);
@@ -14448,7 +14446,6 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     double most = kbi_inspect_seconds;
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
-    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
@@ -14457,8 +14454,6 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
-        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
-        for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
         if (kbi_recalled(s->planned, plan, at)) continue;
         kbi_arena memory = KBI_BLANK;
         kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
@@ -14515,7 +14510,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
             b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
             s->done += !s->group.of[i].wanted;
         }
-        for (int i = 0; i < next - first && s->verdicts; i++) // the inspection had to be ended, and so would this
+        for (int i = 0; i < next - first; i++) // the inspection had to be ended, and so would this
             if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
                 kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
         int64_t began = kbi_now();
@@ -14744,6 +14739,10 @@ static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
     s->has_truth = false; // another GPU's is another
+    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
+    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
+    for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
+    s->inspected = 0;
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0;
@@ -14791,8 +14790,6 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
-    s->verdicts = NULL;
-    s->inspected = 0; // of another device they may say something else
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
@@ -15232,8 +15229,9 @@ static void kbi_given_body(kb_state* kb) {
 // What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
-    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+#define KBI_APART(member) (memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = (d->device && KBI_APART(device)) || (d->seed && KBI_APART(seed)) ||
+                 (d->samples && KBI_APART(samples)) || (d->host && KBI_APART(host)) ||
                  (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
                  (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
 #undef KBI_APART

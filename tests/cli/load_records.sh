@@ -12,7 +12,7 @@ end
 program empty "$tmp/empty.c"
 quick="--iters 30 --warmup 1 --no-progress"
 
-run "$tmp/prog" $quick --json "$tmp/a.json" --jsonl "$tmp/a.jsonl"
+run "$tmp/prog" $quick --exclude slow --json "$tmp/a.json" --jsonl "$tmp/a.jsonl"
 cp "$out" "$tmp/table"
 for how in "" "-v" "--sort -time" "--columns time,samples,status"; do
     run "$tmp/prog" --load "$tmp/a.json" $how

@@ -31,7 +31,7 @@ colours "FORCE_COLOR, NO_COLOR empty" yes "" "FORCE_COLOR=1 NO_COLOR="
 colours "--no-color, FORCE_COLOR" no "--no-color" FORCE_COLOR=1
 run "$tmp/terminal" --color sometimes
 check_rc "--color sometimes" 2
-check_err "--color sometimes" "takes always, auto or never, not 'sometimes'"
+check_err "--color sometimes" "takes always,auto,never, not 'sometimes'"
 run "$tmp/terminal" --color always --no-color
 check_rc "--color beside --no-color" 2
 
