@@ -1114,7 +1114,7 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
     return what->n > before;
 }
 
-// --- all that differs between two sets ---
+// --- all differences between two sets of records ---
 
 typedef struct kbi_difference {
     const char *key, *before, *after;
@@ -1201,7 +1201,7 @@ static double kbi_middle(double* x, int64_t n) { // the median; sorts x
     return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }
 
-// --- what runs differ by ---
+// --- scatter between runs ---
 
 enum {
     KBI_ALIKE = 96,          // cases of similar length that share their variance
@@ -1313,7 +1313,7 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
     }
 }
 
-// --- the past ---
+// --- history ---
 
 // Estimates the scatter of one run from the steps between neighbouring runs (von Neumann 1941): half the mean
 // square of the steps, with two thirds of their number as degrees of freedom. Steps above six times their robust
@@ -1790,7 +1790,7 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_table_flush(&t);
 }
 
-// --- what the machines differ in ---
+// --- differences between machines ---
 
 static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table t;
@@ -1811,7 +1811,7 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table_flush(&t);
 }
 
-// --- the past ---
+// --- history ---
 
 // Prints the trend of each case with a history: the last run against the earlier ones, and the slope.
 static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t n, const char* path) {
@@ -2740,7 +2740,7 @@ static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const ch
     kbi_draw_x(t, f, ticks, labels, n, title);
 }
 
-// --- how it looks ---
+// --- style ---
 
 static const char* const kbi_svg_style[] = {
     ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
@@ -2849,7 +2849,7 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
     return k;
 }
 
-// --- what belongs together ---
+// --- grouping ---
 
 typedef struct kbi_grouping { // what the records of a subset have in common, besides machine, cache and timer
     bool operation, implementation, params, run;
@@ -2975,7 +2975,7 @@ static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
     return product;
 }
 
-// --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
+// --- selection of records: KEY=VALUE,KEY=VALUE with keys of the record, or axes ---
 
 static const char* kbi_where_key(const char* name) { // short names, as in options
     static const char* const words[][2] = { { "op", "operation" },
@@ -3099,7 +3099,7 @@ static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* wh
     return kept;
 }
 
-// --- which pictures there are ---
+// --- the figures of each kind ---
 
 static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
     static const kbi_grouping family = { true, false, false, false, false, NULL, NULL };
@@ -3656,7 +3656,7 @@ static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
     return height + 4;
 }
 
-// --- samples: in the order they were taken, and how they are distributed, over one scale ---
+// --- samples in the order of measurement, and their distribution, on one scale ---
 
 enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
 
@@ -4259,7 +4259,7 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
     KBENCH_FREE(panels.of);
     kbi_arena_free(&s.arena);
 }
-// --- a page, beside its content ---
+// --- style and script of a page ---
 
 // clang-format off
 static const char* const kbi_page_style[] = {
@@ -4633,7 +4633,7 @@ static void kbi_page_header(kbi_page* p, const char* title) {
                  r->command);
 }
 
-// --- warnings, each with what to do ---
+// --- warnings with advice ---
 
 static void kbi_page_warnings(kbi_page* p) {
     const kbi_scene* s = &p->scene;
@@ -4673,7 +4673,7 @@ enum {
 };
 static const struct {
     const char *title, *group;
-    size_t at; // the largest first
+    size_t at; // in kb_result
     bool down; // the largest first
 } kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
                        { "&#177;", "", offsetof(kb_result, precision), false },
@@ -4822,7 +4822,7 @@ static void kbi_page_table(kbi_page* p) {
   >>html        the page: top, figures, machine, records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- pictures ---
+// --- figures ---
 
 enum {
     KBI_PAGE_FEW = 9,
@@ -5285,7 +5285,7 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     return good;
 }
 
-// --- the gate of a run ---
+// --- the regression gate of a run ---
 
 typedef struct kbi_regression {
     const kbi_options* o;
