@@ -2352,8 +2352,9 @@ static bool kbi_vendor_look(kbi_vendor* v) {
     bool over = kbi_look_told(v->told, &at);
     if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
-    kbi_warn("--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
-             v->name, v->s->plan->cases[at].name, v->name);
+    kbi_warn(
+        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
+        v->name, v->s->plan->cases[at].name, v->name);
     return true;
 }
 
