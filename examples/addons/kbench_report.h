@@ -6509,7 +6509,7 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a ro
 
 static const struct {
     const char *group, *why, *use;
-} kbi_group_reasons[] = { { "what", "it identifies the case; two records are compared if these keys agree",
+} kbi_group_reasons[] = { { "what", "it describes the case; two runs are compared case by case, by name",
                             "select cases with --filter, --op, --impl, --dtype or --size" },
                           { "time", "it shows the distribution of the time, or how the clock was read",
                             "show it as a column with --columns, or sort by it with --sort" },
@@ -6517,13 +6517,13 @@ static const struct {
                             "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
                           { "memory", "memory limits the problem size, and what else fits on the machine",
                             "--memory-threshold makes growth a regression" },
-                          { "contest", "it says whether a difference between implementations is real",
+                          { "contest", "it is part of a comparison, which shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
                           { "trust", "it says whether the number may be used",
                             "read it before the time; --explain FLAG explains a flag" },
-                          { "kernel", "the launch configuration limits occupancy, and so the speed",
+                          { "kernel", "it describes the kernel, whose configuration limits the occupancy",
                             "compare it between implementations, and with the compiler's report" },
-                          { "machine", "the time belongs to this machine and its state",
+                          { "machine", "it describes the machine; times are comparable on equal machines only",
                             "keep it constant between runs; --compare and --baseline list differences" },
                           { "run", "it identifies the run, so that you can repeat it",
                             "repeat the command with the same seed, build and "
