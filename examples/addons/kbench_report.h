@@ -4204,6 +4204,7 @@ static const kbi_plot kbi_plots[] = {
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
+    if (kbi_same_name(name, "rivals")) name = "ratios"; // the former name
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
         if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
     return NULL;
