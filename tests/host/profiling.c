@@ -430,7 +430,7 @@ static void test_counters(void) {
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerGetCounterAvailability:26", "dcgmi profile --pause" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:35", "CAP_SYS_ADMIN" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "take a whole GPU" },
-        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler is attached" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStart:9", "cuptiRangeProfilerStart: CUPTI_ERROR" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStop:9", "cuptiRangeProfilerStop: CUPTI_ERROR" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerDecodeData:9", "DecodeData: CUPTI_ERROR" }
@@ -494,11 +494,11 @@ static void test_failures(void) {
     static const struct {
         const char *how, *line;
     } rows[] = { { "", "libcupti.so is not found" },
-                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39", "another profiler is attached" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39", "another profiler" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=35", "NVreg_RestrictProfilingToAdminUsers=0" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=43", "take a whole GPU" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=8", "cuptiActivityEnable: CUPTI_ERROR_OF_SOME_KIND (8)" },
-                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1", "another profiler is attached" } };
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1", "another profiler" } };
     for (int i = 0; i < 6; i++) {
         char arguments[300];
         snprintf(arguments, sizeof arguments, "%s%s--op one,waits --profile", rows[i].how, *rows[i].how ? " " : "");
