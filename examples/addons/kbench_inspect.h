@@ -701,7 +701,7 @@ static bool kbi_activity_open(kb_state* kb) {
     for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
     if (error) return false;
-    c->flush(1); // records of the set-up
+    c->flush(1); // delivers the records of the set-up
     c->look = kbi_activity_look;
     kbi_lab.insight.runs = -1;
     kbi_lab.insight.began = kbi_now();
@@ -1054,7 +1054,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once per process, until it ends
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once per process; it ends with the process
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -2352,8 +2352,9 @@ static bool kbi_vendor_look(kbi_vendor* v) {
     bool over = kbi_look_told(v->told, &at);
     if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
-    kbi_warn("--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
-             v->name, v->s->plan->cases[at].name, v->name);
+    kbi_warn(
+        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
+        v->name, v->s->plan->cases[at].name, v->name);
     return true;
 }
 

@@ -53,29 +53,29 @@ KBI_CODE_BEGIN
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_FILE)                    \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE)                       \
     KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE)       \
     KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE)                      \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_FILE)             \
+    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE)           \
     KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE)                       \
     KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD)                \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable, matching any",          \
+    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)",          \
         KBI_REPEATS | KBI_IN_LOAD)                                                                              \
     KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE does not have", 0)                       \
+    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", 0)                       \
     KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
     KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE)                     \
-    x(load, "load", "FILE...", "then", "show records of --json, --jsonl; run nothing", const char**,            \
+    x(load, "load", "FILE...", "then", "show the records of files; nothing runs", const char**,                 \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
     x(save_baseline, "save-baseline", "NAME", "then", "save this run's records as .kbench/NAME.json", const char*,\
         kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with it; exit codes 3 and 4",               \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with earlier records; exit codes 3, 4",     \
         KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "then", "what changed from A to B; run nothing", kbi_two, kbi_take_pair,       \
+    x(compare, "compare", "A B", "then", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                                    \
-    KBI_TEXT(x, history, "history", "FILE", "then", "append the run; show trends; learn noise",                 \
+    KBI_TEXT(x, history, "history", "FILE", "then", "append this run; show trends; learn the noise",            \
         KBI_MEASURES | KBI_IN_SHOWN)                                                                            \
-    KBI_SHARE(x, threshold, "threshold", "then", "slower by more is a regression; 5 %", 0, 1000, KBI_ALWAYS)    \
+    KBI_SHARE(x, threshold, "threshold", "then", "slowdown that is a regression; 5 %", 0, 1000, KBI_ALWAYS)     \
     KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "allowed growth of peak memory; 10 %", 0, 1000,  \
         KBI_ALWAYS)                                                                                             \
     x(alpha, "alpha", "P", "then", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
@@ -86,9 +86,9 @@ KBI_CODE_BEGIN
         "regress,change,noise,never", KBI_ALWAYS)                                                               \
     KBI_BARE(x, ignore_env, "ignore-env", "then", "also compare runs of different machines",                    \
         KBI_IN_SHOWN)                                                                                           \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                 \
+    KBI_LIST(x, goal, "goal", "GOAL", "then", "layernorm:gpu_efficiency>=80; repeatable",                       \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                                              \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare programs; -- OPTIONS for them",                   \
+    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare built programs; -- OPTIONS for them",             \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
         KBI_IN_LOAD)                                                                                            \
@@ -314,15 +314,14 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
         kbi_error("%s:%lld: the file ends in the middle of a record. Finished records are in the run's --jsonl "
-                  "file,  if it wrote one.",
+                  "file, if it wrote one.",
                   r->path, (long long)r->line);
     else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c'. --json or --jsonl did not write this file, or it was changed afterwards.",
+        kbi_error("%s:%lld: %s, not '%c'. This file was not written by --json or --jsonl, or it was changed.",
                   r->path, (long long)r->line, what, c);
     else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x. --json or --jsonl did not write this file, or it was changed afterwards.",
-            r->path, (long long)r->line, what, (unsigned)c);
+        kbi_error("%s:%lld: %s, not byte 0x%02x. This file was not written by --json or --jsonl, or it was changed.",
+                  r->path, (long long)r->line, what, (unsigned)c);
     return false;
 }
 
@@ -1115,7 +1114,7 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
     return what->n > before;
 }
 
-// --- all that differs between two sets ---
+// --- all differences between two sets of records ---
 
 typedef struct kbi_difference {
     const char *key, *before, *after;
@@ -1202,7 +1201,7 @@ static double kbi_middle(double* x, int64_t n) { // the median; sorts x
     return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }
 
-// --- what runs differ by ---
+// --- scatter between runs ---
 
 enum {
     KBI_ALIKE = 96,          // cases of similar length that share their variance
@@ -1314,7 +1313,7 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
     }
 }
 
-// --- the past ---
+// --- history ---
 
 // Estimates the scatter of one run from the steps between neighbouring runs (von Neumann 1941): half the mean
 // square of the steps, with two thirds of their number as degrees of freedom. Steps above six times their robust
@@ -1791,7 +1790,7 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_table_flush(&t);
 }
 
-// --- what the machines differ in ---
+// --- differences between machines ---
 
 static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table t;
@@ -1812,7 +1811,7 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table_flush(&t);
 }
 
-// --- the past ---
+// --- history ---
 
 // Prints the trend of each case with a history: the last run against the earlier ones, and the slope.
 static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t n, const char* path) {
@@ -2741,7 +2740,7 @@ static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const ch
     kbi_draw_x(t, f, ticks, labels, n, title);
 }
 
-// --- how it looks ---
+// --- style ---
 
 static const char* const kbi_svg_style[] = {
     ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
@@ -2850,7 +2849,7 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
     return k;
 }
 
-// --- what belongs together ---
+// --- grouping ---
 
 typedef struct kbi_grouping { // what the records of a subset have in common, besides machine, cache and timer
     bool operation, implementation, params, run;
@@ -2976,7 +2975,7 @@ static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
     return product;
 }
 
-// --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
+// --- selection of records: KEY=VALUE,KEY=VALUE with keys of the record, or axes ---
 
 static const char* kbi_where_key(const char* name) { // short names, as in options
     static const char* const words[][2] = { { "op", "operation" },
@@ -3100,7 +3099,7 @@ static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* wh
     return kept;
 }
 
-// --- which pictures there are ---
+// --- the figures of each kind ---
 
 static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
     static const kbi_grouping family = { true, false, false, false, false, NULL, NULL };
@@ -3657,7 +3656,7 @@ static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
     return height + 4;
 }
 
-// --- samples: in the order they were taken, and how they are distributed, over one scale ---
+// --- samples in the order of measurement, and their distribution, on one scale ---
 
 enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
 
@@ -4261,7 +4260,7 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
     KBENCH_FREE(panels.of);
     kbi_arena_free(&s.arena);
 }
-// --- a page, beside its content ---
+// --- style and script of a page ---
 
 // clang-format off
 static const char* const kbi_page_style[] = {
@@ -4635,7 +4634,7 @@ static void kbi_page_header(kbi_page* p, const char* title) {
                  r->command);
 }
 
-// --- warnings, each with what to do ---
+// --- warnings with advice ---
 
 static void kbi_page_warnings(kbi_page* p) {
     const kbi_scene* s = &p->scene;
@@ -4675,7 +4674,7 @@ enum {
 };
 static const struct {
     const char *title, *group;
-    size_t at; // the largest first
+    size_t at; // in kb_result
     bool down; // the largest first
 } kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
                        { "&#177;", "", offsetof(kb_result, precision), false },
@@ -4824,7 +4823,7 @@ static void kbi_page_table(kbi_page* p) {
   >>html        the page: top, figures, machine, records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- pictures ---
+// --- figures ---
 
 enum {
     KBI_PAGE_FEW = 9,
@@ -5287,7 +5286,7 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     return good;
 }
 
-// --- the gate of a run ---
+// --- the regression gate of a run ---
 
 typedef struct kbi_regression {
     const kbi_options* o;
@@ -6511,7 +6510,7 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a ro
 
 static const struct {
     const char *group, *why, *use;
-} kbi_group_reasons[] = { { "what", "it identifies the case; two records are compared if these keys agree",
+} kbi_group_reasons[] = { { "what", "it describes the case; two runs are compared case by case, by name",
                             "select cases with --filter, --op, --impl, --dtype or --size" },
                           { "time", "it shows the distribution of the time, or how the clock was read",
                             "show it as a column with --columns, or sort by it with --sort" },
@@ -6519,13 +6518,13 @@ static const struct {
                             "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
                           { "memory", "memory limits the problem size, and what else fits on the machine",
                             "--memory-threshold makes growth a regression" },
-                          { "contest", "it says whether a difference between implementations is real",
+                          { "contest", "it is part of a comparison, which shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
                           { "trust", "it says whether the number may be used",
                             "read it before the time; --explain FLAG explains a flag" },
-                          { "kernel", "the launch configuration limits occupancy, and so the speed",
+                          { "kernel", "it describes the kernel, whose configuration limits the occupancy",
                             "compare it between implementations, and with the compiler's report" },
-                          { "machine", "the time belongs to this machine and its state",
+                          { "machine", "it describes the machine; times are comparable on equal machines only",
                             "keep it constant between runs; --compare and --baseline list differences" },
                           { "run", "it identifies the run, so that you can repeat it",
                             "repeat the command with the same seed, build and "
