@@ -5408,7 +5408,7 @@ static bool kbi_parse_value(kbi_listed* l, double* out) {
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        x = end == power || infinite ? (double)NAN : pow(base, y);
+        x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
