@@ -176,7 +176,7 @@ int main(int argc, char** argv) {
     return kb_main(argc, argv);
 }
 EOF
-made plain.o $CC -O1 -DPLAIN -I. -Itests -c tests/cli/kit.c
+alone
 build "library.c" $CC -std=c11 -O1 -I. -c "$tmp/library.c" -o "$tmp/library.o"
 build "a static library" ar rcs "$tmp/libbenchmarks.a" "$tmp/library.o"
 # links WHAT WANTED OPTIONS: which of the two benchmarks are listed

@@ -26,8 +26,8 @@ printf '#!/bin/sh\nexec sh "%s/%s" "$@"\n' "$(dirname "$0")" "${name%_[0-9]}" > 
 EOF
 cat > "$play/selftest" << 'EOF'
 [ -z "$PLAY_HANGS" ] || sleep 100
-echo "kbench 0 self-test, in short"
-echo "pass  planted mistakes               19 of 19 got their word and no number"
+echo "kbench 0 self-test, short version"
+echo "pass  planted mistakes               19 of 19 got their flag and no number"
 echo "skip  evicted, by the counters       no right"
 echo "passed on the GPU, in 1 s"
 EOF

@@ -23,9 +23,9 @@ EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
 
 def c_pieces(text):
     """(line, text) of comments, with the lines of one paragraph together, and of string literals."""
-    comment, last = [], None
+    comment, last, line, at = [], None, 1, 0
     for m in C_TOKEN.finditer(text):
-        line, s = text.count('\n', 0, m.start()) + 1, m.group(0)
+        line, at, s = line + text.count('\n', at, m.start()), m.start(), m.group(0)
         if s.startswith('//'):
             alone = not text[text.rfind('\n', 0, m.start()) + 1:m.start()].strip()
             if comment and alone and last == line - 1:
@@ -62,7 +62,7 @@ def python_pieces(text):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip('# ')
         elif token.type == tokenize.STRING:
-            for part in re.split(r'\n\s*\n', token.string.strip('rbfRBF"\'')):
+            for part in re.split(r'\n\s*\n', re.sub(r'^\w{0,2}["\']+|["\']+$', '', token.string)):
                 yield token.start[0], ' '.join(part.split())
 
 

@@ -1,28 +1,29 @@
-/* kbench_inspect.h - an add-on of kbench.h: what a timed block does inside - C11, C++11, CUDA C++17
-   MIT or public domain, as you choose; both texts stand at the end of kbench.h.
+/* kbench_inspect.h - an add-on of kbench.h: profiles timed blocks - C11, C++11, CUDA C++17
+   MIT or public domain, as you choose; both texts are at the end of kbench.h.
 
     #define KBENCH_IMPLEMENTATION
     #include "kbench.h"
-    #include "kbench_inspect.h"        behind it, in the file that defines KBENCH_IMPLEMENTATION
+    #include "kbench_inspect.h"        after kbench.h, in the file that defines KBENCH_IMPLEMENTATION
 
-   It gives a program --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. They run the blocks again, in
-   processes that measure no time. A profiler that listens to NVTX is told which case runs, and its phase.
+   It adds these options to a program: --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. For these
+   options the blocks run again, in processes that measure no time. NVTX ranges show a profiler the current case and
+   its phase.
 
 CONTENTS (search for the tag)
 
     >>options       the add-on's options: one row each
-    >>summed        kernels, copies and calls of a block, summed up. Pure functions
-    >>perf          the processor's counters over host work, from the kernel's perf_event_open
-    >>energy        what a launch takes of the GPU's energy, by NVML's counter, apart from the times
-    >>activity      the block's kernels, copies and calls, run by run, from CUPTI's records
-    >>counters      the hardware's counters over the block, through CUPTI's range profiler
-    >>counted       what was counted of a case against what it declared, and what bounds it
-    >>looks         what a profiler saw of cases, from its CSV: kernels and their metrics, added up
-    >>profile       what was found inside of a case: below its row in the table, and as a timeline
-    >>machine_code  the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler
-    >>vendor        ncu and nsys, started on this very program, which then runs each block once for them
-    >>nvtx          names of cases and phases, for whatever profiler listens
-    >>registered    the add-on's instruments and outputs
+    >>summed        sums, overlap and gaps of a block's kernels, copies and calls. Pure functions
+    >>perf          the processor's counters for host work, from the kernel's perf_event_open
+    >>energy        the energy of a launch, from NVML's counter; measured apart from the times
+    >>activity      the kernels, copies and calls of each run of the block, from CUPTI's activity records
+    >>counters      hardware counters of the block, from CUPTI's range profiler
+    >>counted       compares counters with the declared bytes and operations; what bounds a case
+    >>looks         reads the CSV of a profiler: kernels and their metrics, aggregated by case
+    >>profile       shows a profile: below the case's row of the table, and as a timeline
+    >>machine_code  the machine code of the longest kernel, from the CUDA Toolkit's disassembler
+    >>vendor        runs this program under ncu or nsys, where it runs each block once
+    >>nvtx          NVTX ranges with the names of cases and phases
+    >>registered    registers the add-on's instruments and outputs
 */
 #ifndef KBENCH_INSPECT_H
 #define KBENCH_INSPECT_H
@@ -33,23 +34,23 @@ CONTENTS (search for the tag)
 KBI_CODE_BEGIN
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>options   the add-on's options: one row each.
+  >>options     the add-on's options: one row each.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
 #define KBI_INSPECT_OPTIONS(x)                                                                                  \
-    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies, calls of each block (CUPTI)", KBI_GPU)     \
+    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies and calls of each block (CUPTI)", KBI_GPU)  \
     x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*,\
         kbi_take_counters, KBI_ANY, 0)                                                                          \
     KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                   \
-        KBI_GPU | KBI_WRITES)                                                                 \
-    KBI_BARE(x, energy, "energy", "look inside", "joules of a launch, by NVML: 3 s a case more",                \
+        KBI_GPU | KBI_WRITES)                                                                                   \
+    KBI_BARE(x, energy, "energy", "look inside", "joules per launch (NVML); 3 s more per case",                 \
         KBI_GPU | KBI_MEASURES)                                                                                 \
-    KBI_BARE(x, sass, "sass", "look inside", "machine code of what takes most, by cuobjdump",                   \
-        KBI_GPU)                                                                              \
-    x(ncu, "ncu", "[=SET]", "look inside", "counters by ncu: a set of its, or metrics A,B", const char*,        \
-        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES)                                        \
-    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies by nsys; keeps its report", const char*,      \
+    KBI_BARE(x, sass, "sass", "look inside", "machine code of the longest kernel (cuobjdump)",                  \
+        KBI_GPU)                                                                                                \
+    x(ncu, "ncu", "[=SET]", "look inside", "counters from ncu: a set, or metrics A,B", const char*,             \
+        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES)                                                          \
+    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies from nsys; keeps its report", const char*,    \
         kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES)
 // clang-format on
 
@@ -61,19 +62,20 @@ enum kbi_inspect_id {
 };
 
 static struct kbi_inspect_values {
-    bool on[KBI_INSPECT_COUNT]; // whether an option was given
+    bool on[KBI_INSPECT_COUNT]; // whether the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
     KBI_INSPECT_OPTIONS(KBI_X)
 #undef KBI_X
 } kbi_sought;
 
-// A set is a word, metrics have "__" in their names.
+// A set is one word; names of metrics contain "__".
 static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
     if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
     return kbi_error(
-               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
+               "--counters takes few, usual or all, or names of metrics, for example --counters=dram__bytes.sum, "
+               "not '%s'",
                value),
            false;
 }
@@ -81,13 +83,13 @@ static bool kbi_take_counters(const kb_option* option, void* values, const char*
 static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
-    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
+    return kbi_error("--ncu takes a set of ncu, for example --ncu=full, or names of metrics, not '%s'", value), false;
 }
 
 static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     if (!value || *value) return true;
-    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
+    return kbi_error("--nsys takes a file for the report, for example --nsys=report, or nothing and no ="), false;
 }
 
 static const kb_option kbi_inspect_rows[] = {
@@ -99,7 +101,7 @@ static const kb_option kbi_inspect_rows[] = {
 
 static void kbi_inspect_start(void) { memset(&kbi_sought, 0, sizeof kbi_sought); }
 
-// Options that inspect a GPU's work need one GPU.
+// Options that profile GPU work need exactly one GPU.
 static bool kbi_inspect_agree(void) {
     const kbi_options* o = kbi_options_now;
     static const int looks[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
@@ -107,23 +109,23 @@ static bool kbi_inspect_agree(void) {
         const char* why = NULL;
         if (!kbi_sought.on[looks[i]]) continue;
         if (kbi_is(o->device, "all") && looks[i] != KBI_INSPECT_energy)
-            why = "it looks at one GPU: --device N says which";
+            why = "it profiles one GPU; select it with --device N";
         else if (kbi_is(o->device, "cpu"))
-            why = "it looks at a GPU's work, and --device cpu uses none";
+            why = "it profiles GPU work, and --device cpu uses no GPU";
         else if (!KBI_CUDA && !o->device)
-            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
+            why = "it profiles GPU work, and this program was built without CUDA; build it with nvcc";
         if (why) return kbi_error("--%s: %s", kbi_inspect_rows[looks[i]].name, why), false;
     }
     return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>summed    kernels, copies and calls of a block, summed up. Pure functions.
+  >>summed      sums, overlap and gaps of a block's kernels, copies and calls. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
-#define KBI_RANGE_TIME "gpu_time_ns" // of the range in which was counted
+#define KBI_RANGE_TIME "gpu_time_ns" // duration of the profiled range
 
 static kbi_counter* kbi_counters_at(kbi_inside* in) {
     return (kbi_counter*)(void*)((char*)in + ((const char*)kbi_counters_of(in) - (const char*)in));
@@ -131,7 +133,7 @@ static kbi_counter* kbi_counters_at(kbi_inside* in) {
 
 static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
 
-// As if that counter had not been asked for.
+// Removes a counter, as if it had not been requested.
 static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
     kbi_counter* at = kbi_counters_at(in) + counter;
     size_t behind = kbi_inside_size(in) - (size_t)((const char*)(at + 1) - (const char*)in);
@@ -139,27 +141,30 @@ static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
     in->counters--;
 }
 
-static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: it was not
+static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not counted
     for (int64_t i = 0; i < in->counters; i++)
         if (kbi_is(kbi_counters_of(in)[i].name, name)) return kbi_counters_of(in)[i].value;
     return NAN;
 }
 
-typedef struct kbi_sum { // of events that are alike: name, grid and block
-    const kbi_event* of; // the first of them
+typedef struct kbi_sum { // the events with the same name, grid and block
+    const kbi_event* of; // the first of these events
     int64_t calls;
     double total, least, most; // ns
 } kbi_sum;
 
 typedef struct kbi_profile {
-    kbi_sum *device, *host; // kernels, copies and memsets; calls; what takes most first
+    kbi_sum *device, *host; // device: kernels, copies and memsets; host: calls; both sorted by total time, the
+                            // longest first
     int n_device, n_host;
-    double device_ns, host_ns; // all of these
-    double span, busy, run;    // ns a run: first start to last end; something at work; the block's own on the host
-    double gaps, gap_ns;       // a run: how often nothing was at work in between, and for how long
-    double launch_ns;          // of the host, for a call that submits work
+    double device_ns, host_ns; // sums of all of these
+    double span, busy, run;    // ns per run: from the first start to the last end; with at least one event at
+                               // work; the block itself on the host
+    double gaps, gap_ns;       // per run: number and total time of the gaps in which no event was at work
+    double launch_ns;          // host time of a call that submits work
     double overlap,
-        concurrent; // shares: of the copies' time with a kernel at work; of busy with two at work. NaN: none
+        concurrent; // fractions: of the copies' time with a kernel at work; of busy time with two events at work.
+                    // NaN: none
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -189,18 +194,18 @@ static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event*
     s->most = KBI_MAX(s->most, ns);
 }
 
-typedef struct kbi_edge { // where an event begins, or ends
+typedef struct kbi_edge { // the begin or the end of an event
     int64_t at;
     int32_t run, copy, step;
 } kbi_edge;
 
-static int kbi_edges_order(const void* a, const void* b) { // what ends goes before what begins then
+static int kbi_edges_order(const void* a, const void* b) { // at equal times, ends come first
     const kbi_edge *x = (const kbi_edge*)a, *y = (const kbi_edge*)b;
     if (x->run != y->run) return x->run < y->run ? -1 : 1;
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
 }
 
-// What was at work at the same time, and when nothing was.
+// Computes overlap, concurrency and gaps by a sweep over the begins and ends of events.
 static void kbi_profile_sweep(kbi_profile* p, const kbi_edge* edges, int64_t n, int runs) {
     double busy = 0, both = 0, many = 0, copying = 0, gap_ns = 0, span = 0, gaps = 0;
     int64_t kernels = 0, copies = 0;
@@ -266,33 +271,36 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>perf      the processor's counters over host work, from the kernel's perf_event_open.
+  >>perf        the processor's counters for host work, from the kernel's perf_event_open.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if defined(__linux__) && defined(SYS_perf_event_open)
 #define KBI_PERF_HERE 1
-enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
+// as in linux/perf_event.h
+enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 };
 enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
 
 static const struct {
     const char* name;
-    uint32_t type; // 0: the hardware's; 1: the kernel's own
+    uint32_t type; // 0: a hardware event; 1: a software event of the kernel
     uint64_t event;
 } kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
                                        { "branches", 0, 4 },         { "branch_misses", 0, 5 },
                                        { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
                                        { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
 
-// Where the kernel says what the processor's own events are called: that of slots leads the two others' group.
+// The folders in which the kernel describes events of the processor. The event slots must lead the group of the
+// other two.
 static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
 static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
 
 static struct kbi_perf {
-    int files[KBI_PERF_ALL]; // -1: not to be had
+    int files[KBI_PERF_ALL]; // -1: not available
     int64_t runs, began;
 } kbi_perf;
 
-// Of this thread, and of those that it starts; user code only, which needs no right on most systems.
+// Opens an event of this thread and of the threads that it starts. It counts user code only, which most systems
+// allow without privileges.
 static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
     struct { // the first version of perf_event_attr
@@ -302,7 +310,7 @@ static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, 0);
 }
 
-// "event=0x00,umask=0x83"; false: nothing of the kind.
+// Parses "event=0x00,umask=0x83"; returns false if the text has another form.
 static bool kbi_perf_config(const char* text, uint64_t* event) {
     unsigned code = 0, mask = 0;
     const char *at = strstr(text, "event="), *more = strstr(text, "umask=");
@@ -310,7 +318,8 @@ static bool kbi_perf_config(const char* text, uint64_t* event) {
     return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
 }
 
-// How many of the slots in which the processor could have done something waited for memory, or for whatever else.
+// Opens the events for the top-down method (Yasin 2014): the share of issue slots lost to memory, or to the whole
+// back end.
 static void kbi_perf_open_slots(void) {
     static const char root[] = "/sys/bus/event_source/devices";
     char path[160], line[160];
@@ -331,10 +340,10 @@ static void kbi_perf_open_slots(void) {
 static void kbi_perf_say(int error) {
     if (error == EACCES || error == EPERM)
         kbi_insight_say(
-            "this system forbids its counters: sysctl kernel.perf_event_paranoid=2 allows them, and a container "
-            "wants --cap-add PERFMON");
+            "this system forbids the counters. sysctl kernel.perf_event_paranoid=2 allows them; a container also "
+            "needs --cap-add PERFMON");
     else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV)
-        kbi_insight_say("this processor shows no counters; virtual machines often hide them");
+        kbi_insight_say("this processor has no counters; virtual machines often hide them");
     else
         kbi_insight_say("this system has no counters: perf_event_open: %s", strerror(error));
 }
@@ -351,7 +360,7 @@ static bool kbi_perf_open(kb_state* kb) {
     for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
     if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
-    return true; // what there is, is told
+    return true; // the counters that are available are reported
 }
 
 static void kbi_perf_all(unsigned long call) {
@@ -368,7 +377,7 @@ static int64_t kbi_perf_begin(kb_state* kb) {
     return kbi_perf.runs;
 }
 
-// As many runs as take a millisecond: what the calls themselves add is nothing then.
+// Repeats the block for at least a millisecond, so that the cost of the calls themselves is negligible.
 static bool kbi_perf_end(kb_state* kb) {
     kbi_run* run = kb->run;
     enum { KBI_PERF_MOST = 1 << 24 };
@@ -381,7 +390,8 @@ static void kbi_perf_close(kb_state* kb) {
     (void)kb;
     double values[KBI_PERF_ALL];
     for (int i = 0; i < KBI_PERF_ALL; i++) {
-        uint64_t read[3] = { 0, 0, 0 }; // value; ns that it was wanted, and at work: there may be fewer than events
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns running, which is less if there are too few
+                                        // hardware counters
         values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
@@ -392,7 +402,8 @@ static void kbi_perf_close(kb_state* kb) {
     double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
     if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
     if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
-    if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles); // unless it is known
+    // unless it is known already
+    if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
 
 #else
@@ -400,25 +411,25 @@ static void kbi_perf_close(kb_state* kb) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>energy    what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
+  >>energy      the energy of a launch, from NVML's counter; measured apart from the times.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_joules { // the counter, and when it stood there
+typedef struct kbi_joules { // the energy counter and the time of a step
     double mj;
-    int64_t at, launches; // ns; so many were done
+    int64_t at, launches; // at: ns; launches: number of launches done
 } kbi_joules;
 
-// The counter goes up in steps, every 20 to 100 ms: what lies between two steps is known well, what lies between two
-// readings is not. So only readings count in which it has just gone up.
-static struct kbi_energy { // one case's
-    cudaGraphExec_t many;  // the block many times in a row; NULL: it runs by itself
+// The counter increases in steps, every 20 to 100 ms. The energy between two steps is precise, the energy between
+// two arbitrary readings is not. Therefore only readings directly after a step count.
+static struct kbi_energy { // state of the case
+    cudaGraphExec_t many;  // a graph with many copies of the block; NULL: the block is launched alone
     bool capturing, failed;
-    double last, batch_ns;    // the latest reading; what the latest batch took
-    int64_t began, launches;  // ns; done since then
-    int64_t submitting;       // ns: when the batch began
-    int64_t each;             // launches of a batch, some 10 ms
-    kbi_joules first, latest; // steps; at 0: not seen yet
+    double last, batch_ns;    // last: the latest reading; batch_ns: duration of the latest batch
+    int64_t began, launches;  // ns; launches since then
+    int64_t submitting;       // ns: start of the current batch
+    int64_t each;             // launches per batch, about 10 ms
+    kbi_joules first, latest; // steps of the counter; at 0: none seen yet
 } kbi_energy;
 
 static bool kbi_energy_read(double* mj) {
@@ -428,7 +439,7 @@ static bool kbi_energy_read(double* mj) {
     return *mj = (double)now, true;
 }
 
-// Looks whether the counter has gone up; of what happened in so many ns after the begin nothing counts.
+// Reads the counter and notes a step. Steps in the first `skip` ns do not count.
 static void kbi_energy_note(int64_t skip) {
     struct kbi_energy* e = &kbi_energy;
     kbi_joules step = { NAN, 0, e->launches };
@@ -449,14 +460,15 @@ static void kbi_energy_restart(void) {
     e->began = kbi_now();
 }
 
-static double kbi_energy_span(void) { // ns between the steps that count
+static double kbi_energy_span(void) { // ns between the first and the latest step
     const struct kbi_energy* e = &kbi_energy;
     return e->latest.at ? (double)(e->latest.at - e->first.at) : 0;
 }
 
-// The GPU at rest; its clocks have some time to fall.
+// Measures the idle power; the clocks first get time to fall.
 static void kbi_energy_idle(void) {
-    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
+    // ns
+    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000;
     struct timespec pause = { 0, 5000000 };
     cudaDeviceSynchronize();
     kbi_energy_restart();
@@ -473,10 +485,11 @@ static bool kbi_energy_open(kb_state* kb) {
     struct kbi_energy* e = &kbi_energy;
     memset(e, 0, sizeof *e);
     if (run->call.sampled)
-        return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be told from that of its resets"), false;
-    if (!kbi_energy_read(&e->last))
-        return kbi_insight_say("this GPU has no counter of its energy: NVML tells it of whole GPUs, Volta and later"),
+        return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be separated from the energy of its "
+                               "resets"),
                false;
+    if (!kbi_energy_read(&e->last))
+        return kbi_insight_say("this GPU has no energy counter; NVML has one for whole GPUs from Volta on"), false;
     kbi_energy_idle();
     e->capturing = kbi_graph_repeats(run, 1) > 0;
     kbi_energy_restart();
@@ -491,7 +504,8 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // of its first run, which may have loaded code
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // from its first run, which may include the loading
+                                                             // of code
     kbi_energy.submitting = kbi_now();
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
@@ -499,7 +513,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
 }
 
-// A batch is under way: whether another one is wanted when it has ended. Long ones want a longer window.
+// After a batch: whether another one is needed. Long batches need a longer window.
 static bool kbi_energy_batch(int64_t launches) {
     const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
@@ -536,7 +550,7 @@ static void kbi_energy_close(kb_state* kb) {
     if (e->many) cudaGraphExecDestroy(e->many);
     if (kbi_failed(run)) return;
     if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
-        kbi_insight_say("NVML's counter of energy %s", e->failed ? "failed while the block ran" : "stood still");
+        kbi_insight_say("NVML's energy counter %s", e->failed ? "failed while the block ran" : "did not change");
     else
         kbi_lab.insight.energy_mj = mj / launches;
 }
@@ -544,10 +558,10 @@ static void kbi_energy_close(kb_state* kb) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>activity  the block's kernels, copies and calls, run by run, from CUPTI's records.
+  >>activity    the kernels, copies and calls of each run of the block, from CUPTI's activity records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A text of what is being looked into, by a key of its own: where it lies.
+// Stores a text of the profile under a key; returns its offset.
 KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
     kbi_insight* in = &kbi_lab.insight;
     kbi_mapped* slot = kbi_map_find(&in->names, key);
@@ -558,9 +572,10 @@ KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
 }
 
 #if KBI_CUDA
-enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
+enum { KBI_INSIDE_EVENTS = 1 << 16 }; // most events of a case
 
-typedef struct kbi_recorded { // an event, and what ties what runs on the device to the call that submitted it
+typedef struct kbi_recorded { // an event, with the correlation id that connects device work with the call that
+                              // submitted it
     kbi_event event;
     uint32_t correlation;
 } kbi_recorded;
@@ -579,7 +594,7 @@ typedef struct kbi_activity_call { // CUpti_ActivityAPI
     uint32_t process, thread, correlation, result;
 } kbi_activity_call;
 
-// "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
+// Shortens "cudaLaunchKernel_v7000" to "cudaLaunchKernel".
 static int32_t kbi_call_name(int domain, uint32_t id) {
     const char* name = NULL;
     char plain[128];
@@ -599,8 +614,8 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
     return kbi_insight_text((uint64_t)(uintptr_t)name, name);
 }
 
-// How many of a kernel's warps fit on a multiprocessor, and for want of what no more do. Registers are given out to
-// warps in units of 256, in four parts; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
+// How many warps of a kernel fit on a multiprocessor, and which resource is the limit. Registers are allocated to
+// warps in units of 256, in four partitions; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
 static void kbi_event_occupancy(kbi_event* e) {
     const kbi_gpu* g = &kbi_lab.gpu;
     int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
@@ -642,7 +657,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     to->correlation = r->correlation;
 }
 
-// One record; on a thread of CUPTI's while the engine waits.
+// Stores one record. Runs on a thread of CUPTI while the engine waits.
 static void kbi_activity_look(const kbi_activity* r) {
     kbi_recorded to;
     memset(&to, 0, sizeof to);
@@ -686,7 +701,7 @@ static bool kbi_activity_open(kb_state* kb) {
     for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
     if (error) return false;
-    c->flush(1); // what set-up did
+    c->flush(1); // delivers the records of the set-up
     c->look = kbi_activity_look;
     kbi_lab.insight.runs = -1;
     kbi_lab.insight.began = kbi_now();
@@ -698,7 +713,7 @@ static int64_t kbi_activity_now(void) {
     return kbi_lab.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
-// As far as they are known.
+// Reads the values that are known.
 static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
     const kbi_nvml* n = &kbi_lab.nvml;
     unsigned value = 0;
@@ -713,7 +728,7 @@ static void kbi_activity_gauge(void) {
     if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_lab.insight.gauges, (const char*)&g, sizeof g);
 }
 
-// A run as the timed ones are: cold or hot, behind the gate if it can wait there.
+// Starts a run like the timed ones: cold or hot, and behind the launch gate if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_insight* in = &kbi_lab.insight;
@@ -731,22 +746,22 @@ static bool kbi_activity_end(kb_state* kb) {
     int64_t ends = kbi_activity_now();
     kbi_launch_end();
     kbi_lab.gpu.at = 0;
-    if (kbi_lab.gpu.alarmed && run->sampling.gated)
-        return run->sampling.gated = false, true; // it waits behind the gate
+    if (kbi_lab.gpu.alarmed && run->sampling.gated) return run->sampling.gated = false, true; // it waits at the gate
     if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
     in->runs++;
     bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
     return in->runs < KBI_INSIDE_RUNS && !long_enough;
 }
 
-static int kbi_recorded_order(const void* a, const void* b) { // what another one lies in goes behind it
+static int kbi_recorded_order(const void* a, const void* b) { // enclosing events come first
     const kbi_event *x = &((const kbi_recorded*)a)->event, *y = &((const kbi_recorded*)b)->event;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
-    if (x->kind != y->kind) return x->kind - y->kind; // a call before what it submits
+    if (x->kind != y->kind) return x->kind - y->kind; // a call before the work that it submits
     return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
-// The runs, and the calls inside of them; of calls that others make the outermost. Where each correlation belongs.
+// Finds the runs and their calls. Of nested calls only the outermost is kept. callers: the call of each
+// correlation id.
 static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
     kbi_insight* in = &kbi_lab.insight;
     kbi_event outer;
@@ -771,7 +786,7 @@ static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* even
     }
 }
 
-// From all that was recorded to what the block did.
+// Turns the records into the events of the block.
 static void kbi_activity_collect(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
     kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
@@ -795,7 +810,7 @@ static void kbi_activity_collect(kbi_run* run) {
         found++;
     }
     if (!found && run->work.nodes)
-        kbi_insight_say("CUPTI recorded nothing of what the block submits: is another profiler attached?");
+        kbi_insight_say("CUPTI recorded no work of the block. Check whether another profiler is attached.");
     kbi_text_free(&in->events);
     in->events = events;
     KBENCH_FREE(callers.slots);
@@ -815,70 +830,63 @@ static void kbi_activity_close(kb_state* kb) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>counters  the hardware's counters over the block, through CUPTI's range profiler.
+  >>counters    hardware counters of the block, from CUPTI's range profiler.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
-// word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
-// CUPTI's.
+// Each function of the profiler takes one structure. Its fields begin at multiples of 8 bytes or share such a word, so
+// the structures are written as words. Their sizes end with the last field. tests/compile/cupti.cpp compares offsets
+// and sizes with CUPTI's headers.
+// clang-format off
+#define KBI_RANGE_CALLS(x) /* name in the library, size of its structure; words of that from 2 on */                 \
+    x(INIT, cuptiProfilerInitialize, 16)                                                                             \
+    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
+    x(CHIP, cuptiDeviceGetChipName, 32) /* 2: device; 3: its name */                                                 \
+    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* 2: context; 3: size; 4: image */                        \
+    x(HOST, cuptiProfilerHostInitialize, 48) /* 2: kind; 3: chip; 4: image; 5: the object */                         \
+    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* 2: object; 3: name */                                     \
+    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* 2: object; 3: names; 4: how many */                             \
+    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* 2: object; 3: size */                                 \
+    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* 2: object; 3: size; 4: image */                                \
+    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* 2: size; 3: image; 4: passes */                                \
+    x(ENABLE, cuptiRangeProfilerEnable, 32) /* 2: context; 3: the profiler */                                        \
+    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* 2: profiler; 3, 4: names; 5-7: ranges, nodes, size */  \
+    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* 2: profiler; 3: size; 4: image */                   \
+    x(SET, cuptiRangeProfilerSetConfig, 90) /* 2: profiler; 3-6: images; 7: range, replay; 8: ranges, ... */         \
+    x(START, cuptiRangeProfilerStart, 24) /* 2: profiler */                                                          \
+    x(PUSH, cuptiRangeProfilerPushRange, 32) /* 2: profiler; 3: name */                                              \
+    x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
+    x(STOP, cuptiRangeProfilerStop, 41) /* 2: profiler; 5, first byte: all passes are submitted */                   \
+    x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
+    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* 2: object; 3, 4: data; 5: which; 6-8: names, values */    \
+    x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \
+    x(HOST_END, cuptiProfilerHostDeinitialize, 24)
+// clang-format on
+
 typedef enum kbi_range_call {
-    KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,      // 2: device; 3: its name
-    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
-    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
-    KBI_RANGE_METRIC,      // 2: object; 3: name
-    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
-    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
-    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
-    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
-    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
-    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
-    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
-    KBI_RANGE_START, // 2: profiler
-    KBI_RANGE_PUSH,  // 2: profiler; 3: name
-    KBI_RANGE_POP,
-    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
-    KBI_RANGE_DECODE,
-    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
-    KBI_RANGE_DISABLE,
-    KBI_RANGE_HOST_END,
-    KBI_RANGE_CALLS
+#define KBI_X(id, name, size) KBI_RANGE_##id,
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+        KBI_RANGE_COUNT
 } kbi_range_call;
 
 static const struct {
     const char* name;
     unsigned size;
-} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
-                        { "cuptiProfilerDeviceSupported", 52 },
-                        { "cuptiDeviceGetChipName", 32 },
-                        { "cuptiProfilerGetCounterAvailability", 40 },
-                        { "cuptiProfilerHostInitialize", 48 },
-                        { "cuptiProfilerHostGetMetricProperties", 60 },
-                        { "cuptiProfilerHostConfigAddMetrics", 40 },
-                        { "cuptiProfilerHostGetConfigImageSize", 32 },
-                        { "cuptiProfilerHostGetConfigImage", 40 },
-                        { "cuptiProfilerHostGetNumOfPasses", 40 },
-                        { "cuptiRangeProfilerEnable", 32 },
-                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
-                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
-                        { "cuptiRangeProfilerSetConfig", 90 },
-                        { "cuptiRangeProfilerStart", 24 },
-                        { "cuptiRangeProfilerPushRange", 32 },
-                        { "cuptiRangeProfilerPopRange", 24 },
-                        { "cuptiRangeProfilerStop", 41 },
-                        { "cuptiRangeProfilerDecodeData", 32 },
-                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
-                        { "cuptiRangeProfilerDisable", 24 },
-                        { "cuptiProfilerHostDeinitialize", 24 } };
+} kbi_range_calls[] = {
+#define KBI_X(id, name, size) { #name, size },
+    KBI_RANGE_CALLS(KBI_X)
+#undef KBI_X
+};
 
-// Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
+// Sets: few takes one pass of the block, usual takes three, all takes about 16. If two rows have the same name, a
+// chip has only one of the metrics.
 static const struct {
     const char *name, *metric, *unit;
-    int set;                                                                    // 0: few, 1: usual, 2: all
-} kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 }, // the profiler's own work is in it
+    // 0: few, 1: usual, 2: all
+    int set;
+    // includes the profiler's own work
+} kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 },
                          { "dram_bytes", "dram__bytes.sum", "B", 0 },
                          { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
                          { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
@@ -918,21 +926,21 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_ranging { // one case's
-    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
-    uint64_t host, profiler; // objects of CUPTI's
+static struct kbi_ranging { // state of the case
+    int (*calls[KBI_RANGE_COUNT])(uint64_t*);
+    uint64_t host, profiler; // objects of CUPTI
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
-    char own[512]; // metrics by name
+    char own[512]; // metrics requested by name
     int n, passes;
     bool begun, failed;
-    bool cold_asked; // once in a process
-    double cold;     // what kbi_range_cold said then
+    bool cold_asked; // asked once per process
+    double cold;     // the result of kbi_range_cold
     kbi_text availability, config, data;
 } kbi_ranging;
 
 #define KBI_WORD_OF(p) ((uint64_t)(uintptr_t)(p))
 
-// false after it said why.
+// Calls a function of the profiler. Returns false after reporting the reason.
 static bool kbi_range(kbi_range_call call, uint64_t* words) {
     char why[400];
     int (*f)(uint64_t*) = kbi_ranging.calls[call];
@@ -943,7 +951,7 @@ static bool kbi_range(kbi_range_call call, uint64_t* words) {
     if (f)
         kbi_insight_say("%s", kbi_cupti_why(kbi_range_calls[call].name, error, why));
     else
-        kbi_insight_say("this libcupti.so has no %s; counters want that of CUDA 12.6 or later",
+        kbi_insight_say("this libcupti.so has no %s; counters need the one of CUDA 12.6 or later",
                         kbi_range_calls[call].name);
     return false;
 }
@@ -955,11 +963,11 @@ static void kbi_range_room(kbi_text* t, uint64_t bytes) {
     t->n = (size_t)bytes;
 }
 
-// Whether this GPU can be profiled at all, as the library knows it.
+// Whether the library can profile this GPU.
 static bool kbi_range_supported(int device) {
-    static const char* const why[] = { "its architecture is not known to this libcupti.so",
+    static const char* const why[] = { "this libcupti.so does not know its architecture",
                                        "SLI",
-                                       "it is a virtual GPU, which the host's administrator has to allow",
+                                       "it is a virtual GPU, for which the host's administrator must allow profiling",
                                        "confidential computing is on",
                                        "it is a CMP",
                                        "WSL" };
@@ -971,11 +979,12 @@ static bool kbi_range_supported(int device) {
     int i = 0;
     while (i < KBI_COUNT(why) && is[2 + i] == 3) i++;
     return kbi_insight_say("this GPU cannot be profiled: %s",
-                           i < KBI_COUNT(why) ? why[i] : "perhaps it is a part of one (MIG)"),
+                           i < KBI_COUNT(why) ? why[i] : "it may be a MIG instance"),
            false;
 }
 
-// A metric that this chip lacks would take the others with it; named: one that the user asked for by name.
+// Adds a metric if the chip has it, because one unknown metric would make the whole configuration fail. named: the
+// user requested it by name.
 static void kbi_range_offer(const char* metric, const char* name, const char* unit, bool named) {
     struct kbi_ranging* r = &kbi_ranging;
     uint64_t p[8] = { kbi_range_calls[KBI_RANGE_METRIC].size, 0, r->host, KBI_WORD_OF(metric) };
@@ -1004,7 +1013,7 @@ static bool kbi_range_choose(const char* set) {
     return kbi_ranging.n > 0;
 }
 
-// What to program the hardware with for the metrics of a set on a chip: needs no GPU.
+// Computes the configuration of the hardware for a set of metrics on a chip; needs no GPU.
 static bool kbi_range_configure(const char* chip, const char* set) {
     struct kbi_ranging* r = &kbi_ranging;
     uint64_t host[6] = { 0, 0, 0, KBI_WORD_OF(chip), KBI_WORD_OF(r->availability.s), 0 };
@@ -1022,7 +1031,7 @@ static bool kbi_range_configure(const char* chip, const char* set) {
 }
 
 static void kbi_range_find(void* library) {
-    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
 }
 
 static void kbi_range_end(void) {
@@ -1036,7 +1045,7 @@ static void kbi_range_end(void) {
     kbi_text_free(&r->data);
 }
 
-// The profiler of this context, set to one range of the block's own that is run again for each pass.
+// Sets up the profiler of this context with one range around the block. kbench runs the block again for each pass.
 static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
     struct kbi_ranging* r = &kbi_ranging;
@@ -1045,7 +1054,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once per process; it ends with the process
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -1065,7 +1074,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-// One pass: everything between these two is counted. When it is over: whether another pass is needed.
+// Counts one pass: everything between begin and end. Afterwards: whether another pass is needed.
 static void kbi_range_pass(void) {
     uint64_t start[3] = { 0, 0, kbi_ranging.profiler },
              push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD_OF("block") };
@@ -1103,8 +1112,8 @@ static void kbi_range_evict(void) {
     kbi_evict();
 }
 
-// The second witness of coldness: of an L2's worth of data that was just read, and then evicted, the percent that a
-// read of it has to bring from DRAM. NaN: not known; insight says why.
+// Checks the eviction with counters: reads as much data as L2 holds, evicts it, reads it again, and returns the
+// percentage that came from DRAM. NaN: unknown; the profile has the reason.
 static double kbi_range_cold(const kbi_machine* m) {
     size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
     char* probe = NULL;
@@ -1127,7 +1136,7 @@ static double kbi_range_cold(const kbi_machine* m) {
     return good ? 100 * values[0] / (double)size : (double)NAN;
 }
 
-// For people who ask what the machine does.
+// For --env.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
     snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_lab.insight.message);
@@ -1171,12 +1180,12 @@ static void kbi_counters_close(kb_state* kb) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>counted   what was counted of a case against what it declared, and what bounds it.
+  >>counted     compares counters with the declared bytes and operations; what bounds a case.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
-// went through L2, as all of it has to. More than declared is honest: of data that is read twice only once is
-// compulsory.
+// Compares declared bytes with counted bytes. If the data is much larger than L2 and did not come from L2, the
+// count is the DRAM traffic plus what may still be in L2. Otherwise it is the L2 traffic. A count above the
+// declaration is no error: data that is read twice is compulsory traffic only once.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -1187,15 +1196,16 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
     kbi_show_bytes(far ? dram : l2, seen);
     if (r->bytes > 1.1 * most) {
         kbi_flag_set(r, KB_FLAG_DECLARED_BYTES, true);
-        kbi_judge_say(r, "kb_bytes says %s, and %s moved %s", said, far ? "DRAM" : "L2", seen);
+        kbi_judge_say(r, "kb_bytes declares %s, but %s moved %s", said, far ? "DRAM" : "L2", seen);
     } else if (far && dram > 1.1 * r->bytes) {
-        kbi_judge_say(r, "DRAM moved %s, %s times what kb_bytes says", seen, kbi_digits(dram / r->bytes, 3, times));
+        kbi_judge_say(r, "DRAM moved %s, %s times the bytes of kb_bytes", seen,
+                      kbi_digits(dram / r->bytes, 3, times));
     }
 }
 
-// Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows
-// how they were counted. What tensor cores do is not held against anything.
-static double kbi_counted_flops(const kbi_inside* in) { // of f32 and f64: that many are sure
+// Compares declared operations with the largest number that the counted instructions can have done. Comparisons,
+// roots and exponentials have no agreed count. Tensor core instructions are not compared.
+static double kbi_counted_flops(const kbi_inside* in) { // operations of f32 and f64 that are certain
     return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
            kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
 }
@@ -1211,16 +1221,16 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
     if (r->flops > 1.1 * most) {
         kbi_flag_set(r, KB_FLAG_DECLARED_FLOPS, true);
-        kbi_judge_say(r, "kb_flops says %s million operations, and the instructions did %s million at most",
+        kbi_judge_say(r, "kb_flops declares %s million operations, but the instructions did at most %s million",
                       kbi_digits(r->flops * 1e-6, 4, said), kbi_digits(most * 1e-6, 4, seen));
     } else if (sure > 1.1 * r->flops) {
-        kbi_judge_say(r, "the instructions did %s million operations, %s times what kb_flops says",
+        kbi_judge_say(r, "the instructions did %s million operations, %s times the operations of kb_flops",
                       kbi_digits(sure * 1e-6, 4, seen), kbi_digits(sure / r->flops, 3, said));
     }
 }
 
-// Shares of the time that was counted, in which the profiler was at work, too: 40 to 80 us more than the block (an
-// H200). Of the block's own time they are more. The time that was counted goes: it is nobody's.
+// Converts shares of the profiled time into shares of the block's time. The profiled time includes 40 to 80 us of
+// the profiler (H200). The profiled time itself is then removed.
 static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
     static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
     const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
@@ -1232,8 +1242,8 @@ static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
         if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
 }
 
-// By what is busiest, if that is busy enough; else by the roof, if it is near; else by waiting. (What a short kernel
-// writes may still lie in L2 at its end.)
+// Determines the bound: the busiest unit if it is busy enough, otherwise the nearest roof, otherwise latency. Data
+// that a short kernel writes may still be in L2 at its end.
 static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     static const struct {
         const char *counter, *name, *bound;
@@ -1257,24 +1267,26 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
     bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
     bool moves = near && kbi_roof_is_memory(r->roof);
-    if (moves && kbi_is(r->cache, "hot")) near = false; // it may come from L2
+    if (moves && kbi_is(r->cache, "hot")) near = false; // the data may come from L2
     if (near) bound = moves ? "memory" : "compute";
     if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
     if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
-    if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
-    if (n > 1) { // of one alone nothing follows
+    if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps active", n ? ", " : "", warps);
+    if (n > 1) { // a single number proves nothing
         r->bound = bound;
         kbi_judge_say(r, "bound by %s: %s%s", bound, why.s,
-                      kbi_is(bound, "latency") ? ": nothing is busy enough" : "");
+                      kbi_is(bound, "latency") ? ": no unit is busy enough" : "");
     }
     kbi_text_free(&why);
 }
 
-// Operations a byte of each level of memory: those declared, else those counted, if nearly all are. How many levels.
+// Arithmetic intensity at each memory level, from the declared operations, or from the counted ones if nearly all
+// are counted. Returns the number of levels.
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
     double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
-    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions"); // some go by the tensor pipe
+    // some f16 instructions run on the tensor pipe
+    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions");
     double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
     int n = 0;
     if (r->status != KB_OK || !(flops > 0)) return 0;
@@ -1289,13 +1301,15 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
     return n;
 }
 
-// A cold time is one only where the counters agree that the eviction works.
+// A case counts as cold only if the counters confirm that the eviction works.
 static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     const double enough = 90;
     double gone = kbi_counted(in, "evicted_pct");
     if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
-    kbi_judge_say(r, "after the eviction a read of as much as L2 holds brought %.0f %% of it from DRAM, as counted",
+    kbi_judge_say(r,
+                  "after the eviction, a read of as many bytes as L2 holds took only %.0f %% of them from DRAM "
+                  "(counters)",
                   gone);
     r->status = KB_FAILED;
     kbi_judge_withdraw(r);
@@ -1303,30 +1317,28 @@ static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
 
 static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     (void)machine;
-    if (r->status != KB_OK || !(in->energy_mj > 0)) return; // for a case that --counters found warm no energy either
+    if (r->status != KB_OK || !(in->energy_mj > 0)) return; // no energy for a case that --counters found warm
     r->energy_mj = in->energy_mj;
     if (in->idle_w > 0) r->idle_power_w = in->idle_w;
     if (r->flops > 0) r->flops_per_joule = r->flops / (in->energy_mj * 1e-3);
     if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
 }
 
-// Of host work: how much of the processor waited, where it counts that. From misses nothing follows: most of them are
-// under way beside other work.
+// For host work: the share of the processor's slots that waited for memory, if the processor counts it. Cache
+// misses alone prove nothing, because most of them overlap with other work.
 static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
     double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
     if (!kbi_finite(kbi_counted(in, "cycles"))) return;
     if (kbi_finite(memory))
-        kbi_judge_say(r, "bound by memory for %.0f %% of what the processor could have done", memory);
+        kbi_judge_say(r, "bound by memory for %.0f %% of the processor's issue slots", memory);
     else if (kbi_finite(backend))
-        kbi_judge_say(r,
-                      "bound by memory, or by units that compute, for %.0f %% of what the processor could have done",
-                      backend);
+        kbi_judge_say(r, "bound by memory or by execution units for %.0f %% of the processor's issue slots", backend);
     else
-        kbi_judge_say(r, "how far memory binds it is not known: this processor counts neither topdown-be-bound nor "
-                         "stalled-cycles-backend");
+        kbi_judge_say(r, "the share of time bound by memory is unknown: this processor counts neither "
+                         "topdown-be-bound nor stalled-cycles-backend");
 }
 
-// Of a case that has a time.
+// For a case that has a time.
 static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     kbi_counter levels[2];
     if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
@@ -1339,23 +1351,24 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
         kbi_judge_bound(r, in);
         kbi_judge_host_bound(r, in);
     }
-    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters); // what follows from them stands behind them
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters); // derived counters follow the measured ones
     kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>looks     what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
+  >>looks       reads the CSV of a profiler: kernels and their metrics, aggregated by case.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_metric { // one of a kernel's numbers, over its launches
+typedef struct kbi_metric { // a number of a kernel over its launches
     const char *name, *unit;
-    double sum, weight; // an average is sum / weight; 0: sum is the value
+    double sum, weight; // an average is sum / weight; weight 0: the value is sum
 } kbi_metric;
 
-typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's timed block; or of all its kernels
-    int number;           // the case's, as its marks have it
-    bool whole;           // all: the mark behind it was seen as well
-    const char* kernel;   // NULL: all
+typedef struct kbi_look { // the launches of a kernel with one grid and block in the timed block of a case; or the
+                          // total of all its kernels
+    int number;           // of the case, as encoded in its marks
+    bool whole;           // for the total: the end mark was seen as well
+    const char* kernel;   // NULL: the total
     const char *grid, *block;
     int64_t calls;
     double ns, least, most;
@@ -1363,7 +1376,7 @@ typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's
     int n;
 } kbi_look;
 
-typedef struct kbi_looks { // a case's stand together, all of its kernels first
+typedef struct kbi_looks { // entries of a case are consecutive, the total first
     kbi_look* of;
     int n;
     kbi_arena text;
@@ -1376,7 +1389,7 @@ static void kbi_looks_free(kbi_looks* l) {
     memset(l, 0, sizeof *l);
 }
 
-static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: nothing was seen of it
+static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: no entry of this case
     for (int i = 0; i < l->n; i++)
         if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
     return NULL;
@@ -1390,9 +1403,9 @@ static double kbi_look_value(const kbi_look* l, const char* name) {
     return NAN;
 }
 
-// --- added up ---
+// --- aggregation ---
 
-// The factor that brings a unit to seconds, bytes or hertz, and which of them; 0: it is none of these.
+// The factor from a unit to seconds, bytes or hertz, and which of them; 0: none of these.
 static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
     static const char prefixes[] = "numKMGT";
@@ -1407,13 +1420,14 @@ static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     return 0;
 }
 
-// The factor that brings a unit to ns, byte, or what it is called, per second where it is a rate; `out` says which.
+// The factor from a unit to ns, bytes or its base unit, per second for rates; `out` is the base unit.
 static double kbi_unit_base(const char* unit, char out[40]) {
     size_t n = strcspn(unit, "/");
     char base = 0, below = 0;
     double factor = kbi_unit_factor(unit, n, &base), per = 1;
     if (unit[n]) per = kbi_unit_factor(unit + n + 1, strlen(unit + n + 1), &below);
-    if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1; // a thread's, a block's
+    // for example per thread or per block
+    if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1;
     snprintf(out, 40, "%.*s%s", base ? 4 : (int)KBI_MIN(n, (size_t)30),
              base == 's'   ? "ns"
              : base == 'h' ? "hz"
@@ -1428,8 +1442,8 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// One launch more, of ns. Sums, times and bytes are added; of what a launch is configured with the largest is kept; all
-// else is a share or a rate, of which a launch has a say for as long as it took.
+// Adds a launch of `ns`. Sums, times and bytes are added. For launch parameters the largest value is kept. All
+// other metrics are shares or rates, averaged with the duration as weight.
 static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
     char base[40];
     int at = 0;
@@ -1468,7 +1482,8 @@ static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const cha
     return l->n++;
 }
 
-// As tools write numbers under LC_ALL=C: a comma groups thousands. False: no number, as n/a is none.
+// Parses a number as tools print it under LC_ALL=C, where a comma groups thousands. Returns false for text such as
+// n/a.
 static bool kbi_looks_number(const char* s, double* out) {
     char text[64], *end;
     size_t n = 0;
@@ -1482,15 +1497,15 @@ static bool kbi_looks_number(const char* s, double* out) {
     return n && !*s && !*end && end != text && kbi_finite(*out);
 }
 
-// --- CSV: a record at a time, in place ---
+// --- CSV, parsed in place, one record at a time ---
 
 typedef struct kbi_reading {
     kbi_looks* to;
     char* at;
-    char **cells, **head, **units; // of this record; of those that say what the columns are
+    char **cells, **head, **units; // of this record; of the heading; of the row of units
     int n, size, n_head;
-    int inside;     // the case between whose marks it is; -1
-    double ended;   // ns: the last work between them; NaN: there was none yet
+    int inside;     // the case between whose marks the reader is; -1: none
+    double ended;   // ns: end of the last work between the marks; NaN: none yet
     kbi_metric* of; // of the launch that is being read, in its own units
     int n_of, room;
     double ns;
@@ -1518,7 +1533,7 @@ static bool kbi_record_next(kbi_reading* r) {
     return true;
 }
 
-// Which column bears a name, alone or before a unit in parentheses; -1: none.
+// The index of the column with this name, alone or followed by a unit in parentheses; -1: none.
 static int kbi_column_of(const kbi_reading* r, const char* name) {
     size_t n = strlen(name);
     for (int i = 0; i < r->n_head; i++)
@@ -1526,7 +1541,7 @@ static int kbi_column_of(const kbi_reading* r, const char* name) {
     return -1;
 }
 
-static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": it has none
+static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": no such column
     static char none[1] = "";
     int i = kbi_column_of(r, name);
     return i >= 0 && i < r->n ? r->cells[i] : none;
@@ -1538,7 +1553,7 @@ static char** kbi_cells_kept(char** old, const kbi_reading* r) {
     return old;
 }
 
-// A number of a column whose heading has its unit: "Duration (ns)". NaN: none.
+// The number in a column whose heading has a unit, for example "Duration (ns)"; NaN: none.
 static double kbi_headed(const kbi_reading* r, const char* name) {
     char unit[40], base[40];
     double x;
@@ -1552,11 +1567,11 @@ static double kbi_headed(const kbi_reading* r, const char* name) {
 
 // --- launches ---
 
-// The grid of a mark says which case's block begins (2 n + 1) or is over (2 n + 2).
+// The grid of a mark encodes the case: 2 n + 1 before its block, 2 n + 2 after it.
 static void kbi_mark_seen(kbi_reading* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
-    const char *p = grid_text, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
+    const char *p = grid_text, *end = strstr(p, ", "); // in (1,025, 1, 1), the first comma groups thousands
     for (end = end ? end : p + strcspn(p, ","); p < end && n + 1 < sizeof digits; p++)
         if (isdigit((unsigned char)*p)) digits[n++] = *p;
     digits[n] = 0;
@@ -1568,7 +1583,7 @@ static void kbi_mark_seen(kbi_reading* r, const char* grid_text) {
     r->ended = NAN;
 }
 
-// A launch has been read: it marks a case, or is one of the case's.
+// A launch is complete: it is a mark, or it belongs to the current case.
 static void kbi_launch_over(kbi_reading* r, const char* kernel, const char* grid, const char* block) {
     bool mark = strncmp(kernel, "kbi_null", 8) == 0;
     if (mark) kbi_mark_seen(r, grid);
@@ -1589,7 +1604,7 @@ static void kbi_launch_over(kbi_reading* r, const char* kernel, const char* grid
     r->ns = 0;
 }
 
-// The texts are cells, or outlive them.
+// The texts must outlive the aggregation.
 static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
     char base[40];
     if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
@@ -1601,9 +1616,9 @@ static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit
     r->of[r->n_of++] = m;
 }
 
-// --- ncu: a row a launch, with its units in a row above (--page raw) ---
+// --- ncu: one row per launch, with a row of units above (--page raw) ---
 
-// What is no measurement is not kept: facts of the device, and parts of other metrics.
+// Skips columns that are not measurements: device attributes, and parts of other metrics.
 static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }
@@ -1626,7 +1641,7 @@ static void kbi_ncu_record(kbi_reading* r) {
     }
 }
 
-// --- nsys: a row a launch, a copy or a memset, by the time of its begin ---
+// --- nsys: one row per launch, copy or memset, in the order of their start ---
 
 static void kbi_nsys_record(kbi_reading* r) {
     static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
@@ -1647,7 +1662,7 @@ static void kbi_nsys_record(kbi_reading* r) {
     int before = r->inside;
     kbi_launch_over(r, name, of[0], of[1]);
     if (r->inside < 0 || r->inside != before) return;
-    // from the first one's begin to the last one's end, gaps included: grows with each of them
+    // from the first start to the last end, with gaps; it grows with each row
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
     double more = end - (kbi_finite(r->ended) ? r->ended : start);
     kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
@@ -1655,7 +1670,7 @@ static void kbi_nsys_record(kbi_reading* r) {
     r->ended = end;
 }
 
-// Adds what the text of a file has. false: it is no such file.
+// Adds the records of a file. Returns false if it has another format.
 static bool kbi_looks_read(kbi_looks* to, const char* text) {
     static const char* const heads[] = { "\"ID\"", "Start" };
     kbi_reading r;
@@ -1676,7 +1691,7 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
         if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
         if (!head && nsys) kbi_nsys_record(&r);
         if (!head && !nsys) kbi_ncu_record(&r);
-        // what tools and programs print in between is no record
+        // skips lines that tools and programs print between records
         for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
             r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
     }
@@ -1688,7 +1703,7 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
     return true;
 }
 
-// What of it stands in a record, beside what the body counted itself.
+// Copies the metrics of a case into its record, after the counters of the benchmark function.
 static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) {
     const kbi_look* l = kbi_look_all(looks, number);
     if (!l || !l->n) return;
@@ -1713,17 +1728,17 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>profile   what was found inside of a case: below its row in the table, and as a timeline.
+  >>profile     shows a profile: below the case's row of the table, and as a timeline.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
+enum { KBI_PROFILE_ROWS = 10 }; // most rows of each kind
 
 static void kbi_profile_name(kbi_text* t, const char* name, int room) {
     int most = KBI_MAX(room, 8), used;
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, name), kbi_put(&clean, "", 0);
     kbi_puts(t, "      ");
-    if (kbi_width(clean.s, clean.n) > most) { // of a kernel the begin says most
+    if (kbi_width(clean.s, clean.n) > most) { // the beginning of a kernel's name matters most
         clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
         kbi_puts(&clean, "..");
     }
@@ -1732,7 +1747,7 @@ static void kbi_profile_name(kbi_text* t, const char* name, int room) {
     kbi_text_free(&clean);
 }
 
-// Parts of a line, each behind a comma, on as many lines as they need.
+// Prints parts of a line, separated by commas, on as many lines as necessary.
 KBI_PRINTF(4, 5) static void kbi_profile_part(kbi_text* t, int* at, int width, const char* format, ...) {
     enum { KBI_INDENT = 8 };
     char part[160];
@@ -1759,7 +1774,7 @@ static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
         kbi_profile_part(t, &at, width, "shared %s", kbi_show_bytes(e->shared, bytes));
         if (e->local) kbi_profile_part(t, &at, width, "local %s", kbi_show_bytes(e->local, bytes));
         if (e->limit)
-            kbi_profile_part(t, &at, width, "%.0f%% of the warps (%s)", (double)e->occupancy,
+            kbi_profile_part(t, &at, width, "%.0f%% of the warps (limit: %s)", (double)e->occupancy,
                              kbi_limit_names[e->limit]);
     } else if (e->bytes) {
         kbi_profile_part(t, &at, width, "%s each", kbi_show_bytes((double)e->bytes, bytes));
@@ -1767,7 +1782,7 @@ static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
     if (at) kbi_puts(t, "\n");
 }
 
-// Events that are alike, a line each, what takes most first.
+// Prints sums, one line each, the longest first.
 static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
                              double all, int width) {
     bool wide = width >= 100;
@@ -1794,7 +1809,7 @@ static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* titl
         kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
 }
 
-// Below the row of a case.
+// The profile below the row of a case.
 static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     const kbi_inside* in = r->inside;
     kbi_profile p;
@@ -1804,19 +1819,19 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     snprintf(title, sizeof title, "on the GPU in %d runs", in->runs);
     kbi_profile_sums(t, in, title, p.device, p.n_device, p.device_ns, width);
     kbi_profile_sums(t, in, "calls on the host", p.host, p.n_host, p.host_ns, width);
-    kbi_putf(t, "    a run: %s from first to last, ", kbi_show_time(p.span * 1e-6, a));
+    kbi_putf(t, "    per run: %s from first start to last end, ", kbi_show_time(p.span * 1e-6, a));
     if (p.gaps > 0)
         kbi_putf(t, "%s of it busy, %s in %s gaps\n", kbi_show_percent(p.busy / p.span, b),
                  kbi_show_time(p.gap_ns * 1e-6, c), kbi_digits(p.gaps, 2, title));
     else
-        kbi_puts(t, "without a gap\n");
-    kbi_putf(t, "    on the host %s a run", kbi_show_time(p.run * 1e-6, a));
-    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s a launch", kbi_show_time(p.launch_ns * 1e-6, a));
-    if (p.overlap > 0) kbi_putf(t, "; %s of the copies beside a kernel", kbi_show_percent(p.overlap, a));
-    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy beside a kernel");
-    if (p.concurrent > 0) kbi_putf(t, "; two at once for %s of the time", kbi_show_percent(p.concurrent, a));
+        kbi_puts(t, "no gaps\n");
+    kbi_putf(t, "    host time: %s per run", kbi_show_time(p.run * 1e-6, a));
+    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
+    if (p.overlap > 0) kbi_putf(t, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
+    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy overlaps a kernel");
+    if (p.concurrent > 0) kbi_putf(t, "; two or more at once for %s of the time", kbi_show_percent(p.concurrent, a));
     kbi_puts(t, "\n");
-    if (in->dropped) kbi_putf(t, "    %lld records found no room\n", (long long)in->dropped);
+    if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
     kbi_profile_free(&p);
 }
 
@@ -1824,29 +1839,29 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
 
 enum { KBI_TRACE_HOST = 1000, KBI_TRACE_LANES = 8, KBI_TRACE_ROWS = 256 };
 
-typedef struct kbi_trace_row { // on which slices stand side by side
+typedef struct kbi_trace_row { // a row of the timeline, with parallel lines for slices that overlap
     int process;
     uint32_t lane;
-    int64_t until[KBI_TRACE_LANES]; // where the last slice of each line ends
+    int64_t until[KBI_TRACE_LANES]; // end of the last slice of each line
 } kbi_trace_row;
 
 typedef struct kbi_tracing {
     kbi_text* out;
-    int64_t zero; // ns: where the time begins
+    int64_t zero; // ns: origin of the time axis
     int64_t arrows;
     kbi_trace_row rows[KBI_TRACE_ROWS];
     int n_rows;
     bool any;
 } kbi_tracing;
 
-// The head of an event: {"ph": ..., "pid": ..., "tid": ...
+// The first fields of an event: {"ph": ..., "pid": ..., "tid": ...
 static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t line) {
     kbi_putf(t->out, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%lld", t->any ? ",\n" : "\n", phase, process,
              (long long)line);
     t->any = true;
 }
 
-static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; digits, whatever the locale
+static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; digits in every locale
     kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
 }
 
@@ -1863,7 +1878,7 @@ static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_
     kbi_puts(t->out, "}}");
 }
 
-// A line on which a slice of that time overlaps no other: what runs on one stream may do so at the same time.
+// A line of a row on which a slice overlaps no other. Work of one stream may overlap.
 static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
     char name[64];
     int i = 0, line = 0;
@@ -1908,7 +1923,7 @@ static void kbi_trace_arguments(kbi_tracing* t, const kb_result* r, const kbi_ev
     kbi_puts(t->out, "}}");
 }
 
-// One event as a slice; what a call submitted with an arrow from that.
+// Writes an event as a slice, with an arrow from the call that submitted it.
 static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event* e, int64_t* lines) {
     static const char* const kinds[] = { "block", "call", "kernel", "copy", "memset" };
     const kbi_inside* in = r->inside;
@@ -1975,10 +1990,10 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>machine_code the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
+  >>machine_code the machine code of the longest kernel, from the CUDA Toolkit's disassembler.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Where a program lies, in PATH, else in the toolkit.
+// Finds a program in PATH or in the CUDA Toolkit.
 static bool kbi_tool_find(const char* name, char out[512]) {
     const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
     struct stat about;
@@ -1993,17 +2008,18 @@ static bool kbi_tool_find(const char* name, char out[512]) {
     return found;
 }
 
-// The command that prints it, and false where a name is none that a shell can be given.
+// Builds the command that prints the code. Returns false if a name is not safe in a shell command.
 static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
     char* self = realpath("/proc/self/exe", NULL);
     bool good = self && !symbol[strspn(symbol, letters)] && !strchr(tool, '\'') && !strchr(self, '\'');
     if (good) kbi_putf(command, "'%s' -sass -fun %s '%s' 2>/dev/null", tool, symbol, self);
-    free(self); // the library's own malloc
+    free(self); // allocated by realpath, so not freed by KBENCH_FREE
     return good;
 }
 
-// Below the case's row, or those of its rivals; a line on stderr where there is none.
+// Prints the code below the row of the case, or below its comparison group. A line on stderr says why there is
+// none.
 static void kbi_code_show(const kb_result* r) {
     FILE* out = kbi_desk.run.table.how.out;
     kbi_profile p;
@@ -2028,65 +2044,55 @@ static void kbi_code_show(const kb_result* r) {
     if (f) pclose(f);
     fflush(out);
     if (hot && !here)
-        kbi_warn("--sass: cuobjdump is not found: it comes with the CUDA Toolkit, and PATH can name its folder");
+        kbi_warn("--sass: cuobjdump is not found. It is part of the CUDA Toolkit; add its folder to PATH.");
     else if (hot && !lines)
-        kbi_warn("--sass: %s is not in this program's own code: a library's, or compiled while it ran",
+        kbi_warn("--sass: %s is not in this program's file: it comes from a library, or was compiled at run time",
                  kbi_event_name(r->inside, hot));
     kbi_text_free(&command);
     kbi_profile_free(&p);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>vendor    ncu and nsys, started on this very program, which then runs each block once for them.
+  >>vendor      runs this program under ncu or nsys, where it runs each block once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// For a profiler: the block once more in a call of its own, hot behind a first run.
+// For a profiler: runs the block once more in a call of its own, hot after a first run.
 static void kbi_look_call(kbi_run* run, int number) {
     run->call.mark = number;
     run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
-#define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
+#define KBI_LOOK "KBENCH_LOOK" // the file in which the profiled program reports its progress
 
-// --- what is looked at: this program, in another process ---
+// --- the profiled program: this program in another process ---
 
-// How far the program came, -1: nowhere. over: to its end. False: the file holds something else.
-static bool kbi_look_told(const char* path, int* at, bool* over) {
+// Whether the program reached its end. *at: the last case begun; -1: none.
+static bool kbi_look_told(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
+    bool over = false;
     *at = -1;
-    *over = false;
-    bool good = true;
-    if (kbi_file_text(path, &text))
-        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
-            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
-            good = done || strncmp(p, "at ", 3) == 0;
-            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
-            *over |= done;
-        }
+    kbi_file_text(path, &text);
+    for (const char* p = text.s ? text.s : ""; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+        if (strncmp(p, "at ", 3) == 0)
+            *at = (int)strtol(p + 3, NULL, 10);
+        else
+            over = true; // "done", or "no GPU"
+    }
     kbi_text_free(&text);
-    return good;
+    return over;
 }
 
-// Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
-// one that ended it: "at 3", "done", or why there is nothing to see.
+// Runs each case's check, and its block between marks. The file gets a line for each case begun ("at 3"), then "done",
+// or "no GPU".
 static int kbi_look_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_desk.run;
     kbi_plan plan;
-    bool over;
-    int first;
-    struct stat about;
     const char* told = getenv(KBI_LOOK);
-    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
-    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
-    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
-    if (!kbi_look_told(told, &first, &over))
-        return kbi_error("%s %s: that file is not one of --ncu or --nsys, so it is left as it is", KBI_LOOK, told),
-               KBI_EXIT_USAGE;
-    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
-    first = over ? 0 : first + 1;
+    int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
+    FILE* f = file < 0 ? NULL : fdopen(file, "a");
+    if (!f) return kbi_error("%s %s: %s", KBI_LOOK, told, strerror(errno)), KBI_EXIT_USAGE;
+    unsetenv(KBI_LOOK); // programs that a benchmark starts are not profiled
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
     s->recipe.device = (int)o->gpu;
@@ -2095,13 +2101,13 @@ static int kbi_look_main(const kbi_options* o) {
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
     bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_OWN;
     kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
-    for (int i = first; i < plan.n && here; i++) {
+    for (int i = 0; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
         kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
         kbi_check_call(run);
         if (run->m.status == KB_OK) kbi_look_call(run, i);
-        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process
+        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device state is lost with this process
     }
     KBENCH_FREE(run);
     fputs(here ? "done\n" : "no GPU\n", f);
@@ -2109,14 +2115,14 @@ static int kbi_look_main(const kbi_options* o) {
     return KBI_EXIT_FINE;
 }
 
-// --- who looks ---
+// --- the profiler ---
 
-typedef struct kbi_vendor { // a tool at work
+typedef struct kbi_vendor { // a running tool
     kbi_supervisor* s;
     const char *name, *report; // report: without its extension
     char tool[512];
     char folder[200], told[240], csv[240], words[240], own[240];
-    kbi_text command; // each word ended by a zero
+    kbi_text command; // each word ends with a zero byte
     int n;
     kbi_looks* looks;
 } kbi_vendor;
@@ -2125,21 +2131,21 @@ enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
 } kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
-static kbi_looks kbi_vendor_looks[KBI_COUNT(kbi_vendors)]; // what they saw
+static kbi_looks kbi_vendor_looks[KBI_COUNT(kbi_vendors)]; // what the tools saw
 
-// What the command line asks for and is not there, before anything runs; false after an error message.
+// Checks before the run that the requested tool is available. Returns false after an error message.
 static bool kbi_vendor_there(int vendor) {
     char tool[512];
     const char* name = kbi_vendors[vendor].name;
-    if (getenv(KBI_LOOK)) return true; // this is the program that it looks at
+    if (getenv(KBI_LOOK)) return true; // this is the profiled program
     if (kbi_profiled())
-        return kbi_error("--%s: this program runs under a profiler already, and a GPU has room for one: leave out "
-                         "either",
+        return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one. Leave out "
+                         "either.",
                          name),
                false;
     if (!kbi_tool_find(name, tool))
-        return kbi_error("--%s: %s is not found, neither in PATH nor in the CUDA Toolkit (CUDA_HOME): it comes with "
-                         "NVIDIA %s, which has a package of its own",
+        return kbi_error("--%s: %s is neither in PATH nor in the CUDA Toolkit (CUDA_HOME). It is part of "
+                         "NVIDIA %s, which is a separate package.",
                          name, name, kbi_vendors[vendor].what),
                false;
     return true;
@@ -2155,7 +2161,7 @@ static void kbi_vendor_begin(kbi_vendor* v) {
     kbi_vendor_word(v, v->tool);
 }
 
-static void kbi_vendor_words(kbi_vendor* v, const char* words) { // with blanks between them
+static void kbi_vendor_words(kbi_vendor* v, const char* words) { // words are separated by blanks
     char word[80];
     for (; *words; words += strcspn(words, " "), words += *words == ' ') {
         snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
@@ -2163,7 +2169,7 @@ static void kbi_vendor_words(kbi_vendor* v, const char* words) { // with blanks 
     }
 }
 
-// This program with its own command line, whatever its main makes of that; less what starts tools.
+// Adds this program with its own command line, without the options that start tools.
 static void kbi_vendor_self(kbi_vendor* v) {
     char** own = kbi_own_words(v->s->o);
     char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
@@ -2176,7 +2182,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     }
 }
 
-// Metrics that every GPU from sm_75 on has, in few passes; those of a launch cost none.
+// Metrics of every GPU from sm_75 on, in few passes. Metrics of the launch configuration need no pass.
 #define KBI_NCU_METRICS                                                                                           \
     "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
     "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
@@ -2185,7 +2191,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
 
-// Clocks as they are when we time; caches emptied before a kernel where our samples are cold.
+// Clocks stay as in the timed runs. Caches are flushed before each kernel if the timed samples are cold.
 static void kbi_ncu_words(kbi_vendor* v) {
     const char* set = kbi_sought.ncu;
     kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
@@ -2196,14 +2202,14 @@ static void kbi_ncu_words(kbi_vendor* v) {
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
-// All of the process is traced, which costs the blocks nothing: what lies between marks counts.
+// The whole process is traced, which does not slow the blocks. Only work between marks counts.
 static void kbi_nsys_words(kbi_vendor* v) {
     kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
     kbi_vendor_words(v, "--force-overwrite=true --output");
     kbi_vendor_word(v, v->report);
 }
 
-// The sums come from single launches: those that nsys makes know of no cases.
+// Sums are computed from single launches, because the sums of nsys do not distinguish cases.
 static void kbi_nsys_stats(kbi_vendor* v) {
     char file[300];
     snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
@@ -2212,7 +2218,7 @@ static void kbi_nsys_stats(kbi_vendor* v) {
     kbi_vendor_word(v, file);
 }
 
-// As a shell would be given it, for people.
+// Prints the command in shell syntax.
 static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
     kbi_text line = KBI_BLANK;
     kbi_puts(&line, " LC_ALL=C");
@@ -2231,10 +2237,10 @@ static int64_t kbi_size_of(const char* path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-static const double kbi_stalls = 10; // times --timeout: under a profiler a case takes longer
+static const double kbi_stalls = 10; // multiple of --timeout, because a case takes longer under a profiler
 
-// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The
-// status that waitpid gives, -1: there was no process, or it was stopped.
+// Runs the command and waits; words: the file for its output. If a case makes no progress, the command is stopped.
+// Returns the status of waitpid; -1: no process was started, or it was stopped.
 static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
     char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
     char* word = v->command.s;
@@ -2244,7 +2250,7 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
     argv[v->n] = NULL;
     fflush(NULL);
     pid_t parent = getpid(), process = fork(), ended = 0;
-    if (process < 0) kbi_error("no process: %s", strerror(errno));
+    if (process < 0) kbi_error("cannot start a process: %s", strerror(errno));
     if (process == 0) {
         setpgid(0, 0);
         if (looked) setenv(KBI_LOOK, v->told, 1);
@@ -2266,32 +2272,30 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
     return stopped ? -1 : status;
 }
 
-// --- what went wrong ---
+// --- error messages ---
 
 static const struct {
     const char *sign, *cure;
 } kbi_vendor_ills[] = {
     { "ERR_NVGPUCTRPERM",
-      "the driver lets only an administrator read the GPU's counters (RmProfilingAdminOnly: 1 in "
-      "/proc/driver/nvidia/params): run as root, start the container with --cap-add=SYS_ADMIN, or load the driver with "
-      "NVreg_RestrictProfilingToAdminUsers=0" },
-    { "MIG",
-      "this is a part of a GPU (MIG) whose counters others share: take an instance that has the GPU for itself, or "
-      "turn MIG off (nvidia-smi -mig 0)" },
+      "only an administrator may read the GPU's counters (RmProfilingAdminOnly: 1 in "
+      "/proc/driver/nvidia/params). Run as root, start the container with --cap-add=SYS_ADMIN, or load the driver "
+      "with NVreg_RestrictProfilingToAdminUsers=0" },
+    { "MIG", "this is a MIG instance that shares the counters with others. Use an instance with the whole GPU, or "
+             "turn MIG off (nvidia-smi -mig 0)" },
     { "resource was unavailable",
-      "another profiler holds the GPU's counters: end it, or pause it (DCGM: dcgmi profile --pause)" },
-    { "nsight-compute-lock",
-      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
-    { "InterprocessLock",
-      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
+      "another profiler uses the GPU's counters. End it, or pause it (DCGM: dcgmi profile --pause)" },
+    { "nsight-compute-lock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
+    { "InterprocessLock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
     { "not supported on device",
-      "this ncu cannot profile this GPU: a newer one may know it; under WSL and on a virtual GPU "
-      "the host has to allow it" },
-    { "driver is not compatible", "the driver is too old for this ncu: take that of the driver's CUDA version" },
-    { "nrecogni", "this version does not know the options above: a newer one does" }, // -sed or -zed option
+      "this ncu cannot profile this GPU. A newer one may support it; under WSL and on a virtual GPU "
+      "the host must allow profiling" },
+    { "driver is not compatible", "the driver is too old for this ncu. Use the ncu of the driver's CUDA version" },
+    // unrecognised or unrecognized option
+    { "nrecogni", "this version does not know the options above. Use a newer one" },
 };
 
-// One line of what the tool said: the cure where the ill is known, else its own words.
+// Reports a failure in one line: the remedy if the error is known, otherwise the tool's own words.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text said = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
@@ -2309,51 +2313,49 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     if (cure)
         kbi_error("--%s: %s", v->name, cure);
     else if (status >= 0 && WIFSIGNALED(status))
-        kbi_error("--%s: %s was ended by signal %d; the command above shows more", v->name, v->name,
+        kbi_error("--%s: %s ended with signal %d; run the command above to see more", v->name, v->name,
                   WTERMSIG(status));
     else if (status < 0)
-        kbi_error("--%s: %s was stopped: nothing moved in %g s; a larger --timeout waits longer", v->name, v->name,
-                  kbi_stalls * v->s->o->timeout);
+        kbi_error("--%s: %s was stopped, because there was no progress in %g s; raise --timeout to wait longer",
+                  v->name, v->name, kbi_stalls * v->s->o->timeout);
     else
-        kbi_error("--%s: %s failed (exit code %d); it said: %.200s", v->name, v->name, WEXITSTATUS(status),
+        kbi_error("--%s: %s failed (exit code %d); its output: %.200s", v->name, v->name, WEXITSTATUS(status),
                   *first ? first : last);
     kbi_text_free(&said);
 }
 
-// --- a look ---
+// --- one profiling pass over all cases ---
 
-// What the tool wrote, or makes of its report.
-static void kbi_vendor_read(kbi_vendor* v, bool say) {
+// Reads what the tool wrote, or creates it from the tool's report.
+static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
     if (nsys) kbi_nsys_stats(v);
     if (nsys) kbi_vendor_run(v, v->csv, false);
-    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys && say) kbi_vendor_say(v, false);
+    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys) kbi_vendor_say(v, false);
     kbi_text_free(&csv);
 }
 
-// Once, and once more behind each case that ended the program. false: the tool saw nothing.
+// Runs the tool. Returns false if it saw nothing.
 static bool kbi_vendor_look(kbi_vendor* v) {
-    const kbi_plan* plan = v->s->plan;
-    bool over = false;
-    for (int before = -1, at;; before = at) {
-        kbi_vendor_begin(v);
-        if (kbi_is(v->name, "ncu"))
-            kbi_ncu_words(v);
-        else
-            kbi_nsys_words(v);
-        kbi_vendor_self(v);
-        if (before < 0) kbi_vendor_say(v, true);
-        int status = kbi_vendor_run(v, v->words, true);
-        if (kbi_desk.interrupted) return true;
-        kbi_vendor_read(v, before < 0);
-        kbi_look_told(v->told, &at, &over);
-        if (over && at < 0) return true; // no GPU, and the run says so
-        if (over && status == 0 && v->looks->n) return true;
-        if (over || at == before) return kbi_vendor_explain(v, status), false;
-        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
-        unlink(v->csv);
-    }
+    int at;
+    kbi_vendor_begin(v);
+    if (kbi_is(v->name, "ncu"))
+        kbi_ncu_words(v);
+    else
+        kbi_nsys_words(v);
+    kbi_vendor_self(v);
+    kbi_vendor_say(v, true);
+    int status = kbi_vendor_run(v, v->words, true);
+    if (kbi_desk.interrupted) return true;
+    kbi_vendor_read(v);
+    bool over = kbi_look_told(v->told, &at);
+    if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
+    if (over || at < 0) return kbi_vendor_explain(v, status), false;
+    kbi_warn(
+        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
+        v->name, v->s->plan->cases[at].name, v->name);
+    return true;
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {
@@ -2365,7 +2367,7 @@ static bool kbi_vendor_files(kbi_vendor* v) {
     snprintf(v->folder, sizeof v->folder, "%.150s/kbench-%s-%ld", folder && *folder ? folder : "/tmp", v->name,
              (long)getpid());
     if (mkdir(v->folder, 0700) != 0)
-        return kbi_error("--%s: cannot make %s: %s", v->name, v->folder, strerror(errno)), false;
+        return kbi_error("--%s: cannot create %s: %s", v->name, v->folder, strerror(errno)), false;
     for (int i = 0; i < KBI_COUNT(files); i++) snprintf(files[i].of, 240, "%.200s/%s", v->folder, files[i].name);
     v->report = v->own;
     if (!file) return true;
@@ -2384,7 +2386,7 @@ static void kbi_vendor_remove(const kbi_vendor* v) {
     rmdir(v->folder);
 }
 
-// Before anything is measured: what the tool saw goes into the records as these are made.
+// Runs the tools before the measurement, so that records can include their results.
 static bool kbi_vendor_before(int vendor) {
     kbi_vendor v;
     memset(&v, 0, sizeof v);
@@ -2400,7 +2402,7 @@ static bool kbi_vendor_before(int vendor) {
     return seen;
 }
 
-// --- shown ---
+// --- display ---
 
 static const struct {
     const char *title, *metric;
@@ -2414,7 +2416,8 @@ static const struct {
                          { "copied MB", "nsys.memory_bytes", 1e-6 },
                          { "registers", "launch__registers_per_thread", 1 } };
 
-static void kbi_look_name(kbi_table* t, const char* before, const char* name) { // of a tool's table
+// of the table of a tool
+static void kbi_look_name(kbi_table* t, const char* before, const char* name) {
     enum { KBI_LOOK_NAME = 100 };
     int used;
     kbi_text clean = KBI_BLANK;
@@ -2457,7 +2460,7 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
     kbi_puts(&t->text, "  kernel, grid x block\n");
     for (int i = 0; i < plan->n; i++) {
         const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
-        const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
+        const char* word = !all ? ": not seen" : all->calls ? "" : ": no GPU work";
         kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
         for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
@@ -2488,13 +2491,14 @@ static int kbi_look_instead(const char* value) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvtx      names of cases and phases, for whatever profiler listens.
+  >>nvtx        NVTX ranges with the names of cases and phases.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
-// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
+// NVTX without its header, which takes a second to compile. A profiler names its library in the environment; this
+// library asks for a table of slots and stores its functions there. Without a profiler, a range costs one
+// comparison.
 enum {
-    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
+    KBI_NVTX_CORE2 = 5, // the module for ranges in a domain, and its slots
     KBI_NVTX_START = 2,
     KBI_NVTX_END = 3,
     KBI_NVTX_REGISTER = 10,
@@ -2503,9 +2507,9 @@ enum {
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
 typedef void (*kbi_nvtx_function)(void);
-static struct { // slots that a tool's library fills with its functions
+static struct { // slots that the tool's library fills with its functions
     bool asked;
-    void* domain; // NULL: nobody listens
+    void* domain; // NULL: no tool is attached
     kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
 } kbi_nvtx;
 
@@ -2529,7 +2533,7 @@ static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* siz
     return 1;
 }
 
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
+static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library reports its own version
 
 static const void* kbi_nvtx_export(uint32_t id) {
     static const struct {
@@ -2544,7 +2548,7 @@ static const void* kbi_nvtx_export(uint32_t id) {
     return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
 }
 
-// The library is looked for once in a process.
+// The library is looked up once per process.
 static void kbi_nvtx_open(void) {
     const char* path = getenv("NVTX_INJECTION64_PATH");
     void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
@@ -2557,8 +2561,8 @@ static void kbi_nvtx_open(void) {
     if (domain) kbi_nvtx.domain = domain("kbench");
 }
 
-// Ends a range, and begins one of this name; rivals take turns, so ranges overlap. Tools take / [ ] * + , and @ in a name
-// for signs.
+// Ends a range and begins one with this name. Implementations alternate, so ranges overlap. The characters / [ ] *
+// + , @ have a meaning in tools and become blanks.
 static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_of) {
     uint64_t (*start)(void*, const kbi_nvtx_event*);
     void (*end)(void*, uint64_t);
@@ -2586,10 +2590,10 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>registered  the add-on's instruments and outputs.
+  >>registered  registers the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static struct { // NULL as the option of an output: it is always on
+static struct { // The option of an output is NULL if it is always active.
     kb_option_set options;
     kb_instrument energy, activity, counters, host, ncu, nsys;
     kb_output profile, sass, look, trace;
@@ -2603,7 +2607,7 @@ static bool kbi_activity_wanted(const char* value) { // it has no option of its 
     return true;
 }
 
-// With --counters they say first whether the case was cold.
+// With --counters, the counters decide first whether the case was cold.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (!kbi_sought.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
 }

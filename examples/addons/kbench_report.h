@@ -1,41 +1,42 @@
-/* kbench_report.h - an add-on of kbench.h: all that reads records - C11, C++11, CUDA C++17
-   MIT or public domain, as you choose; both texts stand at the end of kbench.h.
+/* kbench_report.h - an add-on of kbench.h: everything that reads records - C11, C++11, CUDA C++17
+   MIT or public domain, as you choose; both texts are at the end of kbench.h.
 
     #define KBENCH_IMPLEMENTATION
     #include "kbench.h"
-    #include "kbench_report.h"         behind it, in the file that defines KBENCH_IMPLEMENTATION
+    #include "kbench_report.h"         after kbench.h, in the file that defines KBENCH_IMPLEMENTATION
 
-   It gives a program --load, --resume, --compare, --baseline, --save-baseline, --history, --goal, --race, --md, --gbench, --go,
-   --github, --report, --svg and --html. kbench.c beside it is the same without a benchmark.
+   It adds these options to a program: --load, --resume, --explain, --compare, --baseline, --save-baseline, --history,
+   --goal, --race, --md, --gbench, --go, --github, --report, --svg and --html. kbench.c in this folder is a tool with
+   the same options and no benchmark.
 
 CONTENTS (search for the tag)
 
     >>options      the add-on's options: one row each
-    >>parse        JSON taken apart: texts, numbers, lists; it trusts nothing
-    >>reader       records as objects of JSON, read back whatever is in them
-    >>reading      files of records: an array, one a line, or those in a page
-    >>changes      two sets of records: which belong together, and what is known of a change. Pure functions
-    >>differences  what two records' machines differ in, and whether their times may be compared
-    >>compare      how surely the records of two sets differ, what it means, and how each case went over time
-    >>shifts       what changed from one set of records to another, and how it went over time
-    >>markdown     records as Markdown, as for a pull request
-    >>tools        records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
-    >>report       report.md: every case, summaries by size, the best of each operation, what holds it back
-    >>svg          shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose
-    >>views        which records belong into one picture, and along which axes they lie there
-    >>sweeps       how a number goes with size: lines, fitted powers, heat maps
-    >>figures      what each case reaches of the machine, how it was sampled, and how it stands to another
-    >>roofline     operations a second by operations a byte, under the roofs that were measured
-    >>page         the kinds of figures; one as a file of its own; what a page needs beside its content
-    >>cases        what a page says first: verdict, what to know before trusting it, the table of all cases
-    >>html         a page of one file: what it says first, figures, machine, and the records themselves
-    >>gate         baselines, histories, goals, and what they make of the exit code
-    >>shown        --svg, --html, --github and --report: files that are told more than the records, or are several
-    >>load         records of earlier runs, shown without a run
-    >>resume       records that an earlier run has left in the file of --jsonl, which stand for measuring their cases again
-    >>race         built programs in alternating fresh processes
-    >>explain      --explain NAME: what a flag, a key of the record or a column of the table means, with an example
-    >>registered   the add-on's outputs
+    >>parse        a JSON parser: strings, numbers, lists; it accepts untrusted input
+    >>reader       records from JSON objects
+    >>reading      files of records: an array, one record per line, or the records inside a page
+    >>changes      pairs the records of two runs; the data types of changes. Pure functions
+    >>differences  the differences between two machines, and whether times of both may be compared
+    >>compare      statistics of changes: intervals, verdicts, and trends over a history
+    >>shifts       prints changes and trends
+    >>markdown     records as Markdown tables, as for a pull request
+    >>tools        records in the formats of Google Benchmark and Go
+    >>report       report.md: every case, summaries by size, the best of each operation, bottlenecks
+    >>svg          SVG: shapes, scales, axes, labels, colours
+    >>views        which records belong into one figure, and which axes the figure has
+    >>sweeps       figures over size: lines, fitted power laws, heat maps
+    >>figures      figures of cases: speed of light, samples, ratios
+    >>roofline     the roofline plot: measured roofs, and cases by arithmetic intensity
+    >>page         the kinds of figures; one figure as a file; style and script of a page
+    >>cases        the top of a page: verdict, warnings, table of all cases
+    >>html         the page: top, figures, machine, records
+    >>gate         the regression gate: baselines, histories, goals, and the exit code
+    >>shown        --svg, --html, --github and --report: outputs that need more than the records
+    >>load         shows records of earlier runs; runs nothing
+    >>resume       takes finished cases from the --jsonl file of an earlier run
+    >>race         runs built programs in alternating fresh processes
+    >>explain      --explain NAME: the meaning of a flag, a key of the record or a column of the table, with an example
+    >>registered   registers the add-on's outputs
 */
 #ifndef KBENCH_REPORT_H
 #define KBENCH_REPORT_H
@@ -46,48 +47,48 @@ CONTENTS (search for the tag)
 KBI_CODE_BEGIN
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>options   the add-on's options: one row each.
+  >>options     the add-on's options: one row each.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_FILE)                    \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE)                       \
     KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE)       \
     KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE)                      \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_FILE)             \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_FILE)                           \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD)                                \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",        \
+    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE)           \
+    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE)                       \
+    KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD)                \
+    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)",          \
         KBI_REPEATS | KBI_IN_LOAD)                                                                              \
     KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
-    KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)          \
-    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_FILE)                  \
-    x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,          \
+    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", 0)                       \
+    KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
+    KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE)                     \
+    x(load, "load", "FILE...", "then", "show the records of files; nothing runs", const char**,                 \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
-    x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,   \
+    x(save_baseline, "save-baseline", "NAME", "then", "save this run's records as .kbench/NAME.json", const char*,\
         kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",      \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with earlier records; exit codes 3, 4",     \
         KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,      \
+    x(compare, "compare", "A B", "then", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                                    \
-    KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",               \
+    KBI_TEXT(x, history, "history", "FILE", "then", "append this run; show trends; learn the noise",            \
         KBI_MEASURES | KBI_IN_SHOWN)                                                                            \
-    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_ALWAYS)    \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,   \
+    KBI_SHARE(x, threshold, "threshold", "then", "slowdown that is a regression; 5 %", 0, 1000, KBI_ALWAYS)     \
+    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "allowed growth of peak memory; 10 %", 0, 1000,  \
         KBI_ALWAYS)                                                                                             \
-    x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,          \
+    x(alpha, "alpha", "P", "then", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
         KBI_ALWAYS)                                                                                             \
-    KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                \
+    KBI_SHARE(x, noise, "noise", "then", "assumed difference between processes; 3 %", 0, 1000,                  \
         KBI_IN_SHOWN)                                                                                           \
     KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                 \
         "regress,change,noise,never", KBI_ALWAYS)                                                               \
-    KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                         \
+    KBI_BARE(x, ignore_env, "ignore-env", "then", "also compare runs of different machines",                    \
         KBI_IN_SHOWN)                                                                                           \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                 \
+    KBI_LIST(x, goal, "goal", "GOAL", "then", "layernorm:gpu_efficiency>=80; repeatable",                       \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                                              \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",            \
+    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare built programs; -- OPTIONS for them",             \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
         KBI_IN_LOAD)                                                                                            \
@@ -105,7 +106,7 @@ enum kbi_report_id {
 };
 
 typedef struct kbi_report_values {
-    bool on[KBI_REPORT_COUNT]; // whether an option was given
+    bool on[KBI_REPORT_COUNT]; // whether the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
     KBI_REPORT_OPTIONS(KBI_X)
 #undef KBI_X
@@ -124,20 +125,20 @@ static bool kbi_take_alpha(const kb_option* option, void* values, const char* va
     double x = kbi_real_of(value, &end);
     *(double*)kbi_option_field(option, values) = x;
     if (end != value && !*end && x >= 1e-6 && x <= 0.5) return true;
-    return kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
+    return kbi_error("--alpha takes the probability of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
 }
 
 static bool kbi_take_save_baseline(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     if (*value && *value != '.' && strlen(value) < 100 && kbi_only_letters(value, "._+-")) return true;
-    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
+    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s'; the file is .kbench/NAME.json",
               value);
     return false;
 }
 
 static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
     kbi_report_values* v = (kbi_report_values*)values;
-    if (!*value) return kbi_error("--%s needs a file's name; its is empty", option->name), false;
+    if (!*value) return kbi_error("--%s needs the name of a file; the given name is empty", option->name), false;
     v->load = (const char**)kbi_grow((void*)v->load, sizeof(char*) * (size_t)(v->n_load + 1));
     v->load[v->n_load++] = value;
     return true;
@@ -158,44 +159,44 @@ static void kbi_report_start(void) {
     kbi_wanted.noise = 0.03;
 }
 
-// Options beside one that runs no benchmark of this program.
+// Rejects options that have no effect because this program runs no benchmark.
 static bool kbi_options_beside(const kbi_options* o) {
     const kb_option* option;
     for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
         const char* why = NULL;
         if (!kbi_option_given(o, k)) continue;
         if (kbi_wanted.on[KBI_REPORT_race] && !(option->traits & KBI_IN_RACE))
-            why = "--race runs other programs: --%s has no place beside it; what is for them stands behind --";
+            why = "--race runs other programs and does not take --%s. Write options for these programs after --";
         else if (kbi_wanted.on[KBI_REPORT_load] && !(option->traits & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing: --%s has no place beside it";
+            why = "--load shows records and runs nothing, so --%s has no effect. Leave one of them out";
         else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->traits & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing: --%s has no place beside it";
+            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave one of them out";
         if (why) return kbi_error(why, option->name), false;
     }
     return true;
 }
 
-// Options that judge a change need one that brings the other side.
+// Options of the gate need an option that names the other side of the comparison.
 static bool kbi_options_gate_agree(void) {
     static const int of_times[] = { KBI_REPORT_threshold, KBI_REPORT_memory_threshold, KBI_REPORT_alpha };
     bool files = kbi_wanted.baseline || kbi_wanted.compare[0], any = files || kbi_wanted.race.n;
     for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
         if (kbi_wanted.on[of_times[i]])
-            return kbi_error("--%s: there is nothing to compare with; it goes with --baseline, --compare or --race",
+            return kbi_error("--%s: there is nothing to compare with; add --baseline, --compare or --race",
                              kbi_report_rows[of_times[i]].name),
                    false;
     if (kbi_wanted.on[KBI_REPORT_noise] && !files)
-        return kbi_error("--noise: there is nothing to compare with; it goes with --baseline or --compare"), false;
+        return kbi_error("--noise: there is nothing to compare with; add --baseline or --compare"), false;
     if (kbi_wanted.on[KBI_REPORT_ignore_env] && !files && !kbi_wanted.n_load)
-        return kbi_error(
-                   "--ignore-env: there is nothing to compare with; it goes with --baseline, --compare or --load"),
+        return kbi_error("--ignore-env: there is nothing to compare with; add --baseline, --compare or --load"),
                false;
     if (kbi_wanted.fail_on && !any && !kbi_wanted.goal.n)
-        return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (kbi_wanted.race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
+        return kbi_error("--fail-on: there is nothing that can fail; add --baseline, --compare, --race or --goal"),
+               false;
+    if (kbi_wanted.race.n == 1) return kbi_error("--race takes two or more programs, the old one first"), false;
     if (kbi_wanted.svg && !kbi_wanted.plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
     if (!kbi_wanted.svg && (kbi_wanted.plot || kbi_wanted.where.n))
-        return kbi_error("--%s is of a figure: it goes with --svg FILE", kbi_wanted.plot ? "plot" : "where"), false;
+        return kbi_error("--%s describes a figure; add --svg FILE", kbi_wanted.plot ? "plot" : "where"), false;
     return true;
 }
 
@@ -206,56 +207,57 @@ static bool kbi_report_agree(void) {
         return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_beside(o) || !kbi_options_gate_agree()) return false;
     if (kbi_wanted.on[KBI_REPORT_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
+        return kbi_error("--resume needs --jsonl FILE with the records of the run to continue"), false;
     if (processes && processes != o->procs && !kbi_wanted.n_load)
-        kbi_warn(
-            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
-            (long long)processes, (long long)o->procs);
+        kbi_warn("--benchmark_repetitions %lld has no effect. A repetition is a process; --procs sets their number "
+                 "(%lld).",
+                 (long long)processes, (long long)o->procs);
     return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     JSON taken apart: texts, numbers, lists; it trusts nothing.
+  >>parse       a JSON parser: strings, numbers, lists; it accepts untrusted input.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
+    KBI_READ_TEXT = 1 << 20, // longest string, in bytes
     KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
+    KBI_READ_DEPTH = 32 // deepest nesting of values that this version does not know
 };
 
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
+typedef struct kbi_records { // records of one or several files, in the order of the files
+    kb_result* of;           // own no memory: their texts, parameters and samples are in the arena
     int64_t n, size;
     kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
+    kbi_map texts, cases; // texts read so far; the first record of each case of a run on a device
+    int64_t replaced;     // records that replaced an earlier copy of the same measurement
+    int64_t twice;        // records with the same name as another record of their run, but with other values
 } kbi_records;
 
-typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
-    const char* path;       // for messages; NULL: there are none
+typedef struct kbi_reader { // reads a text in memory; the text ends with a zero byte
+    const char* path;       // for messages; NULL: print no messages
     int64_t line;
     const char *at, *end;
-    bool lines, torn;    // a record a line; the last one breaks off
-    bool newer, strange; // a later schema, flags that this version does not know: said once
-    kbi_text token;      // the last text
+    bool lines, torn;    // lines: one record per line; torn: the text ends in the middle of a record
+    bool newer, strange; // whether the warning about a later schema, or about unknown flags, was printed
+    kbi_text token;      // the last string
     kbi_records* to;
     kb_result blank;
-    double* values; // of the list that is being read
+    double* values; // values of the list that is being read
     int64_t values_size;
 } kbi_reader;
 
 // --- numbers ---
 
-typedef struct kbi_scanned { // a number as JSON has them
+typedef struct kbi_scanned { // a number of JSON
     double x;
     int64_t i;
-    bool whole, fits; // without point and exponent; into i
+    bool whole, fits; // whole: without point and exponent; fits: i has its value
 } kbi_scanned;
 
 KBI_SLOW_END
-// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
+// Whether a JSON number begins at s. *end: its end, or the first byte that is not valid. The text ends with a zero
+// byte.
 static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
     static const char digits[] = "0123456789";
     const char *p = s + (*s == '-'), *first = p;
@@ -296,10 +298,11 @@ static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
     r->end = s + n;
 }
 
-static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
+// -1: the end
+static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
 
-// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
-// crash left at its end, it breaks off instead.
+// Reports a syntax error and returns false. At the end of a line or of the file, or at the zero bytes that a crash
+// left at the end of a file, the record is torn: it is incomplete, not wrong.
 KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
     char what[200];
     int c = kbi_peek(r);
@@ -310,20 +313,19 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     r->torn = c <= 0 || (r->lines && c == '\n');
     if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
+        kbi_error("%s:%lld: the file ends in the middle of a record. Finished records are in the run's --jsonl "
+                  "file, if it wrote one.",
                   r->path, (long long)r->line);
     else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
+        kbi_error("%s:%lld: %s, not '%c'. This file was not written by --json or --jsonl, or it was changed.",
                   r->path, (long long)r->line, what, c);
     else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
+        kbi_error("%s:%lld: %s, not byte 0x%02x. This file was not written by --json or --jsonl, or it was changed.",
+                  r->path, (long long)r->line, what, (unsigned)c);
     return false;
 }
 
-// What stands there is sound, and no record has it.
+// Reports a value that is valid JSON but not valid in a record; returns false.
 KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
     char what[300];
     va_list list;
@@ -335,7 +337,7 @@ KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format,
     return false;
 }
 
-// The next byte that is no white space; a record a line ends with the line.
+// Skips white space and returns the next byte. With one record per line, the line end is not white space.
 static int kbi_reader_space(kbi_reader* r, bool inside) {
     for (;; r->at++) {
         int c = kbi_peek(r);
@@ -351,13 +353,13 @@ static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
     for (int i = 0; i < 4; i++, r->at++) {
         int c = kbi_peek(r);
         int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
+        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits must follow \\u");
         *out = 16 * *out + (unsigned)digit;
     }
     return true;
 }
 
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
+static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; U+FFFD for code points that UTF-8 cannot encode
     char s[4];
     size_t n = 0;
     if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
@@ -373,13 +375,13 @@ static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none
     kbi_put(t, s, n);
 }
 
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
+static bool kbi_reader_escape(kbi_reader* r) { // after the backslash
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int c = kbi_peek(r);
     const char* at = c > 0 ? strchr(from, c) : NULL;
     unsigned first, second;
     if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
+    if (c != 'u') return kbi_reader_fail(r, "the escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u");
     r->at++;
     if (!kbi_reader_hex(r, &first)) return false;
     while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
@@ -395,12 +397,12 @@ static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
     return kbi_reader_put(&r->token, first), true;
 }
 
-// A text into r->token.
+// Reads a string into r->token.
 static bool kbi_read_text(kbi_reader* r) {
     bool high = false;
     r->token.n = 0;
     kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
+    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a string is expected here");
     for (r->at++;;) {
         int c = kbi_peek(r);
         const char* p = r->at;
@@ -408,61 +410,65 @@ static bool kbi_read_text(kbi_reader* r) {
         kbi_put(&r->token, r->at, (size_t)(p - r->at));
         if (p > r->at) c = 0x20;
         r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
+        if (r->token.n > KBI_READ_TEXT)
+            return kbi_reader_wrong(r, "a string is longer than 1 MiB; no record has "
+                                       "such a string");
         if (c == '"' && ++r->at) break;
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
+        if (c < 0x20) return kbi_reader_fail(r, "a string must end with a quotation mark on its line");
     }
     const char *p = r->token.s, *end = p + r->token.n;
     unsigned code;
     for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p, &code);
     return !high || p == end ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
+           kbi_reader_wrong(r, "a string is not UTF-8: the file was damaged, or written by another program");
 }
 
 static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
     const char *begin, *end;
     bool good = kbi_scan(begin = r->at, out, &end);
     r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (!good) return kbi_reader_fail(r, "a number is expected here");
     if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
+        return kbi_reader_wrong(r, "a number has more than %d characters; no record has such a number",
+                                (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is too large for a number", (int)(end - begin), begin);
 }
 
 static bool kbi_read_word(kbi_reader* r, const char* word) {
     for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
+        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s is expected here", word);
     return true;
 }
 
 // --- lists and objects ---
 
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
+// Returns 1 if an item follows, 0 at the end of the list, -1 on an error. n: items read so far.
 static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
     int c = kbi_reader_space(r, true);
     if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
+    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c is expected here", close), -1;
     if (n) r->at++;
     return n ? (kbi_reader_space(r, true), 1) : 1;
 }
 
 static bool kbi_read_key(kbi_reader* r) {
     if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
+    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon must follow \"%.60s\"", r->token.s);
     r->at++;
     return kbi_reader_space(r, true), true;
 }
 KBI_SLOW_BEGIN
 
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
+static bool kbi_read_any(kbi_reader* r, int depth) { // a value of a key that this version does not know
     int c = kbi_peek(r), more;
     kbi_scanned number;
     if (c == '"') return kbi_read_text(r);
     if (c == 'n') return kbi_read_word(r, "null");
     if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
     if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
+    if (depth == KBI_READ_DEPTH)
+        return kbi_reader_wrong(r, "lists are nested more than %d deep", (int)KBI_READ_DEPTH);
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
         if (c == '{' && !kbi_read_key(r)) return false;
@@ -472,13 +478,13 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>reader    records as objects of JSON, read back whatever is in them.
+  >>reader      records from JSON objects.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
+enum { KBI_READ_PARAMS = 256 }; // most axes of a case
 
 KBI_SLOW_END
-// The same text twice is kept once: a run's records say much that is the same for all of them.
+// Stores equal texts once, because the records of a run have many texts in common.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
     kbi_mapped* slot = kbi_map_find(&to->texts, key);
@@ -504,7 +510,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         p->name = kbi_records_text(r->to, r->token.s, r->token.n);
         for (int64_t i = 0; i < n; i++)
             if (kbi_is(list[i].name, p->name))
-                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
+                return kbi_reader_wrong(r, "%s: %.60s occurs twice", key->name, p->name);
         p->type = KB_AXIS_REALS;
         p->r = NAN;
         int c = kbi_peek(r);
@@ -562,7 +568,7 @@ static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
         if (f < KB_FLAG_COUNT)
             *out |= (uint64_t)1 << f;
         else if (!r->strange)
-            kbi_warn("%s:%lld: this version knows no flag %.40s; such flags are left out", r->path,
+            kbi_warn("%s:%lld: this version does not know the flag %.40s; unknown flags are left out", r->path,
                      (long long)r->line, r->token.s),
                 r->strange = true;
     }
@@ -594,14 +600,14 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// The value of a key into its field, which is cleared.
+// Reads the value of a key into its field, which was cleared before.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
         const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
+    } kinds[] = { { "\"", "a string" },       { digits, "a number" }, { digits, "a whole number" },
                   { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
+                  { "[", "a list of flags" }, { "\"", "a string" },   { "\"", "a string" } };
     KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
     kbi_scanned number;
@@ -623,7 +629,8 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     return false;
 }
 
-// A key's place in the table, -1: it is not there. Files have them in the table's order, so the next is tried first.
+// Returns the index of a key in kbi_keys, -1 if it is unknown. Files have keys in this order, so the next one is
+// tried first.
 static int kbi_read_key_place(const char* name, int next) {
     if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
@@ -631,7 +638,8 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
+// Reads a key that is not in the table. In schemas 1 and 2, the key mode held cache and timer, and shared_buffers
+// was called stage_shared.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -644,16 +652,16 @@ static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     return true;
 }
 
-// Keys and values into what is there already.
+// Reads keys and values into a record that has values already.
 static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
     int at = -1, more;
-    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
+    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record must begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
         if (!kbi_read_key(r)) return false;
         int key = kbi_read_key_place(r->token.s, at + 1);
-        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
+        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s occurs twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
         if (key >= 0) seen[at = key] = true;
@@ -666,27 +674,28 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
     if (!kbi_read_keys(r, out)) return false;
     if (!out->name || !out->operation)
         return kbi_reader_wrong(
-            r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
+            r, "a record has no %s. --load reads files that --json or --jsonl wrote, and no other format",
             out->name ? "operation" : "name");
     if (out->schema > KBI_SCHEMA && !r->newer)
         kbi_warn(
-            "%s:%lld: written by a later version (schema %lld, here %d): keys that this one does not know are left "
-            "out",
+            "%s:%lld: a later version wrote this file (schema %lld, here %d). Keys that this version does not know "
+            "are left out.",
             r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
             r->newer = true;
-    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
+    // the schema in which it is written again
+    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA;
     return true;
 }
 KBI_SLOW_BEGIN
 
-// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
-// --jsonl of a run.
+// Whether two records with the same name, device and run come from one measurement: a file was read twice, or the
+// --json and --jsonl files of one run were read.
 static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
     return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
            memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
 }
 
-// A record behind the others, or in the place of an earlier one of the same measurement.
+// Appends a record, or replaces an earlier record of the same measurement.
 static void kbi_records_add(kbi_records* to, const kb_result* r) {
     char device[32];
     snprintf(device, sizeof device, "|%lld|", (long long)r->device);
@@ -701,8 +710,8 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
                 return;
             }
             if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
-                         "compared in their order; rename one benchmark",
+                kbi_warn("run %s has two different records of %s: two benchmarks had the same name. Both are kept "
+                         "and compared in their order. Rename one benchmark.",
                          r->run_id, r->name);
         }
     }
@@ -729,7 +738,7 @@ static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_
     r->line = line;
     r->to = to;
     kbi_result_clear(&r->blank);
-    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
+    KBENCH_FREE(r->blank.owned); // owns nothing: its texts are in the arena of all records
     r->blank.owned = NULL;
 }
 
@@ -739,10 +748,11 @@ static void kbi_reader_end(kbi_reader* r) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>reading   files of records: an array, one a line, or those in a page.
+  >>reading     files of records: an array, one record per line, or the records inside a page.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// One record a line; a line that breaks off is one that a run was ended in, or that a full disk cut.
+// Reads one record per line. A torn line is skipped: the run was killed while it wrote the line, or the disk was
+// full.
 static bool kbi_read_lines(kbi_reader* r) {
     kb_result record;
     int c;
@@ -751,13 +761,12 @@ static bool kbi_read_lines(kbi_reader* r) {
         bool good = kbi_read_record(r, &record);
         if (!good && !r->torn) return false;
         if (good && (c = kbi_reader_space(r, true)) >= 0 && c != '\n')
-            return kbi_reader_fail(r, "a record ends with its line");
+            return kbi_reader_fail(r, "a record must end with its line");
         if (good) kbi_records_add(r->to, &record);
         if (good) continue;
-        kbi_warn(
-            "%s:%lld: this line breaks off in the middle of a record, and is left out; the case was being written "
-            "when its run ended",
-            r->path, (long long)line);
+        kbi_warn("%s:%lld: this line ends in the middle of a record and is left out. The run ended while it wrote "
+                 "this case.",
+                 r->path, (long long)line);
         for (; (c = kbi_peek(r)) >= 0 && c != '\n'; r->at++) {}
     }
     return true;
@@ -774,20 +783,20 @@ static bool kbi_read_array(kbi_reader* r) {
     return more == 0;
 }
 
-static bool kbi_read_this(kbi_reader* r, const char* text) { // with white space before each part of it
+static bool kbi_read_this(kbi_reader* r, const char* text) { // each part may follow white space
     for (; *text; text++) {
         if (*text == ' ') {
             kbi_reader_space(r, false);
             continue;
         }
-        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" has to stand here", text);
+        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" is expected here", text);
         r->at++;
     }
     return true;
 }
 
-// The records that a page of --html has in it, and before them what all have in common. Nothing above can look like the
-// mark: what is of others' making has no quotation marks there.
+// Reads the records in a page of --html. First come the keys that all records have in common. Text of other origin
+// cannot imitate the mark, because such text has no unescaped quotation marks in a page.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -798,17 +807,17 @@ static bool kbi_read_page(kbi_reader* r) {
         r->at++;
     }
     if (n < sizeof mark - 1)
-        return kbi_reader_wrong(r, "no records are in this page: --load reads those that --html wrote");
+        return kbi_reader_wrong(r, "this page has no records. --load reads pages that --html wrote");
     if (!kbi_read_this(r, " { \"all\" :") || kbi_reader_space(r, false) < 0 || !kbi_read_keys(r, &r->blank) ||
         !kbi_read_this(r, " , \"records\" :"))
         return false;
-    if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records have to begin with [");
+    if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records must begin with [");
     return kbi_read_array(r) && kbi_read_this(r, " } </script>");
 }
 
 static bool kbi_read_open(kbi_reader* r) {
     int c = kbi_reader_space(r, false);
-    if (c == 0xef) { // the mark of UTF-8
+    if (c == 0xef) { // the byte order mark of UTF-8
         if (!kbi_read_word(r, "\xef\xbb\xbf")) return false;
         c = kbi_reader_space(r, false);
     }
@@ -817,10 +826,10 @@ static bool kbi_read_open(kbi_reader* r) {
                (kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records"));
     if (c == '<') return kbi_read_page(r);
     if (c < 0 || c == '{' || c == 0) return kbi_read_lines(r);
-    return kbi_reader_fail(r, "records have to begin with [ or {");
+    return kbi_reader_fail(r, "records must begin with [ or {");
 }
 
-// The records of a file behind those that are there, - for stdin; false after an error message.
+// Appends the records of a file (- is stdin). Returns false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
     kbi_text all = KBI_BLANK;
@@ -832,14 +841,14 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reserve(&all, known && S_ISREG(about.st_mode) ? (size_t)about.st_size : 0);
     kbi_put(&all, "", 0);
     bool good = kbi_read_file(file, &all, SIZE_MAX);
-    for (int i = 0; good && fifo && !all.n && i < 20; i++) { // its writer may be about to start
+    for (int i = 0; good && fifo && !all.n && i < 20; i++) { // the writer may not have opened the pipe yet
         kbi_readable(-1, 100);
         good = kbi_read_file(file, &all, SIZE_MAX);
     }
     if (!good)
         kbi_error("reading %s failed: %s", standard ? "stdin" : path, strerror(errno));
     else if (fifo && !all.n)
-        kbi_error("cannot read %s: nobody writes to this pipe", path), good = false;
+        kbi_error("cannot read %s: no program writes to this pipe", path), good = false;
     if (!standard) close(file);
     kbi_reader_begin(&r, standard ? "stdin" : path, 1, to, all.s, all.n);
     good = good && kbi_read_open(&r);
@@ -849,35 +858,35 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>changes   two sets of records: which belong together, and what is known of a change. Pure functions.
+  >>changes     pairs the records of two runs; the data types of changes. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_rules { // by which a change is judged: shares, not percent
+typedef struct kbi_rules { // how changes are judged; fractions, not percent
     double threshold, memory_threshold, alpha;
-    double noise; // by which an interval is widened where nobody knows what runs differ by
+    double noise; // widening of an interval if the difference between runs is unknown
 } kbi_rules;
 
-// What an interval of a change rests on, from the worst to the best.
-typedef enum kbi_ground {
-    KBI_GROUND_NONE,      // no interval
-    KBI_GROUND_SAMPLES,   // the two records' own intervals, widened
-    KBI_GROUND_HISTORY,   // how far runs differed before
-    KBI_GROUND_PROCESSES, // the medians of fresh processes
-    KBI_GROUND_ROUNDS     // common rounds of a race
-} kbi_ground;
+// The source of a change's interval, from the weakest to the strongest.
+typedef enum kbi_evidence {
+    KBI_EVIDENCE_NONE,      // no interval
+    KBI_EVIDENCE_SAMPLES,   // the intervals of the two records, widened by the noise
+    KBI_EVIDENCE_HISTORY,   // the differences between runs in the history
+    KBI_EVIDENCE_PROCESSES, // the medians of fresh processes
+    KBI_EVIDENCE_ROUNDS     // the interleaved rounds of a race
+} kbi_evidence;
 
-typedef struct kbi_change {          // of one case; logarithms of the time after over the time before
-    const kb_result *before, *after; // NULL: added, removed
-    kbi_ground ground;
-    double log, se, df, wide, lo, hi; // standard error, its degrees of freedom, by what the interval is widened
-    double run_sd, run_df;            // of one run, as a history knows it; NAN: unknown
-    double p;                         // against "within the threshold", for all cases at once
-    double memory;                    // after over before; NAN: not both known
-    kb_verdict verdict;               // SLOWER, FASTER: than before; EQUIVALENT: within the threshold
+typedef struct kbi_change {          // a change of one case, in logarithms of new time over old time
+    const kb_result *before, *after; // NULL: the case was added, or removed
+    kbi_evidence evidence;
+    double log, se, df, wide, lo, hi; // standard error, its degrees of freedom, widening of the interval
+    double run_sd, run_df;            // standard deviation of one run, from a history; NAN: unknown
+    double p;                         // p-value of "within the threshold", adjusted for all cases (Holm 1979)
+    double memory;                    // new memory over old memory; NAN: not both are known
+    kb_verdict verdict;               // SLOWER, FASTER: than the old run; EQUIVALENT: within the threshold
     bool regressed, improved;         // by more than the threshold
-    bool open;                        // nor is it known whether it lies beyond
-    bool more, less;                  // memory, likewise
-    bool apart;                       // of other machines, cache states or timers: not compared
+    bool open;                        // neither beyond the threshold nor within it is certain
+    bool more, less;                  // the same for memory
+    bool apart;                       // not comparable: other machine, cache state or timer
 } kbi_change;
 
 typedef struct kbi_changes {
@@ -885,24 +894,24 @@ typedef struct kbi_changes {
     int64_t n;
 } kbi_changes;
 
-typedef struct kbi_trend { // of one case over the runs of a history, the last of which is now
+typedef struct kbi_trend { // one case over the runs of a history; the last run is the current one
     const kb_result* last;
     int64_t runs;
-    double first, middle, now; // ms; the median of those before now
-    double sd, df;             // of one run about what it would be on the mean: see kbi_runs_scatter
-    double slope;              // of the logarithm, a run: Theil 1950, Sen 1968
-    double p;                  // that there is none: Mann 1945, Kendall
+    double first, middle, now; // ms; middle: the median of the runs before the current one
+    double sd, df;             // scatter of one run around the trend; see kbi_runs_scatter
+    double slope;              // per run, of the logarithm (Theil 1950, Sen 1968)
+    double p;                  // p-value of no trend (Mann 1945, Kendall 1975)
 } kbi_trend;
 
-typedef struct kbi_assessment { // of all changes together
-    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, mended, apart;
-    int64_t grounds[KBI_GROUND_ROUNDS + 1];
-    double geomean; // of time after over before; NAN: nothing was compared
+typedef struct kbi_assessment { // the counts of all changes
+    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
+    int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
+    double geomean; // of new time over old time; NAN: nothing was compared
     const kbi_change* worst;
 } kbi_assessment;
 
-typedef struct kbi_contrast { // a run held against an earlier one, as a whole
-    const char* name;         // of the earlier one
+typedef struct kbi_contrast { // the comparison of a run with an earlier run
+    const char* name;         // of the earlier run
     const kb_result* before;
     int64_t n_before;
     kbi_changes changes;
@@ -912,9 +921,9 @@ typedef struct kbi_contrast { // a run held against an earlier one, as a whole
 
 // --- pairs ---
 
-typedef struct kbi_named { // a record in the order of names
+typedef struct kbi_named { // a record, sorted by name
     const kb_result* r;
-    int64_t at, device, rank; // where it stood; the how manieth of its name
+    int64_t at, device, rank; // at: position in the input; rank: number among records of the same name
 } kbi_named;
 
 static int kbi_order_named(const void* a, const void* b) {
@@ -930,8 +939,9 @@ static int kbi_order_at(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorted by name and device; of several runs' records of one name and device the last run's count. Older versions let
-// a run have two of one name: those are paired in their order. Returns how many are left.
+// Sorts records by name and device. If several runs have records of one name and device, the last run is kept.
+// Older versions allowed two records of one name in a run; they are paired in their order. Returns the number of
+// records kept.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -956,7 +966,8 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     return left;
 }
 
-// Cases of one name, on several devices by the order of these; in the order of `after`, what is gone behind it.
+// Pairs the records of each case; with several devices, in the order of the devices. The changes are in the order
+// of `after`, and removed cases follow.
 static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb_result* after, int64_t m) {
     kbi_named* x = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
     kbi_named* y = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)m);
@@ -970,14 +981,14 @@ static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb
         const char *a = i < n ? x[i].r->name : NULL, *b = j < m ? y[j].r->name : NULL;
         int order = i == n ? 1 : j == m ? -1 : strcmp(a ? a : "", b ? b : "");
         if (!order) order = (x[i].rank > y[j].rank) - (x[i].rank < y[j].rank);
-        if (order < 0) { // gone: kept in x for the end
+        if (order < 0) { // removed cases are kept at the start of x
             x[gone++] = x[i++];
             continue;
         }
         memset(&at[j], 0, sizeof *at);
         at[j].before = order == 0 ? x[i++].r : NULL;
         at[j].after = y[j].r;
-        y[j].device = j; // where its change is
+        y[j].device = j; // index of its change
         j++;
     }
     qsort(y, (size_t)m, sizeof *y, kbi_order_at);
@@ -1006,7 +1017,7 @@ static double kbi_memory_of(const kb_result* r, bool device) {
     return r->host_memory_mb * 1048576;
 }
 
-// How bad a regression is, by how many thresholds it counts.
+// The severity of a regression, by its size in thresholds.
 static const char* kbi_severity(const kbi_change* c, double threshold) {
     double times = c->regressed ? expm1(c->log) / threshold : 0;
     if (c->more && kbi_finite(c->memory)) times = KBI_MAX(times, (c->memory - 1) / (2 * threshold));
@@ -1014,16 +1025,17 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>differences what two records' machines differ in, and whether their times may be compared.
+  >>differences the differences between two machines, and whether times of both may be compared.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
-// does, of builds whether they were optimised and instrumented. Of the first three one says it all.
+// The effect of a difference in each key. TOLD: it is only listed. OFF: the times are not comparable. MAJOR: this
+// holds if the first number of the version differs. BUILD: if optimisation or instrumentation differ. Of the first
+// three keys only the first difference is reported.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
-    const char *key, *words; // words: for people, where it keeps times apart
+    const char *key, *words; // words: the key's name in messages
     kbi_env_how how;
 } kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
                      { "gpu", "GPU", KBI_ENV_OFF },
@@ -1044,8 +1056,9 @@ static const struct {
                      { "kbench_version", NULL, KBI_ENV_TOLD },
                      { "seed", NULL, KBI_ENV_TOLD } };
 
-static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
-    static const kbi_key* keys[32]; // of many records the search would take most of the time
+// NULL: unknown
+static const char* kbi_env_value(const kb_result* r, int key, char number[40]) {
+    static const kbi_key* keys[32]; // cached, because the search dominates the time with many records
     if (!keys[key]) keys[key] = kbi_key_named(kbi_env_keys[key].key);
     const kbi_key* k = keys[key];
     double x = kbi_field_number(r, k);
@@ -1053,7 +1066,7 @@ static const char* kbi_env_value(const kb_result* r, int key, char number[40]) {
     return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
 }
 
-// How the benchmark's own file was built: "optimised", "not optimised, instrumented (ASan)".
+// How the benchmark's own file was built: "optimised", or "not optimised, instrumented (ASan)".
 static const char* kbi_env_build(const char* build, char out[160]) {
     const char* kbench = strstr(build, "; kbench:");
     char own[300];
@@ -1065,7 +1078,8 @@ static const char* kbi_env_build(const char* build, char out[160]) {
     return out;
 }
 
-// Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
+// Whether two values of a key make times not comparable. An unknown value is not a difference, but a missing GPU
+// is.
 static bool kbi_env_off(int key, const char* x, const char* y) {
     char one[160], other[160];
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
@@ -1078,8 +1092,8 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
     return false;
 }
 
-// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
-// D)". False: nothing does.
+// Appends to `what` the differences that make the times of two records not comparable: "GPU (A, B), CPU (C, D)".
+// Returns false if there is none.
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
@@ -1100,19 +1114,19 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
     return what->n > before;
 }
 
-// --- all that differs between two sets ---
+// --- all differences between two sets of records ---
 
 typedef struct kbi_difference {
     const char *key, *before, *after;
-    int64_t pairs; // of records that differ so
-    bool off;      // it keeps their times from being compared
+    int64_t pairs; // pairs of records with this difference
+    bool off;      // the difference makes times not comparable
 } kbi_difference;
 
 enum { KBI_DIFFERENCES = 64 };
 typedef struct kbi_differences {
     kbi_difference of[KBI_DIFFERENCES];
     int n;
-    int64_t pairs, left; // left: no room for so many
+    int64_t pairs, left; // left: differences that did not fit into the list
     kbi_arena texts;
 } kbi_differences;
 
@@ -1140,7 +1154,8 @@ static const char* kbi_env_fact(const kb_param* p, char number[40]) {
     return kbi_number(p->type == KB_AXIS_INTS ? (double)p->i : p->r, number);
 }
 
-// Of a pair: the table's keys, then what both know of their environment.
+// Adds the differences of a pair: the keys of the table, then the values of the environment that both records
+// have.
 static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb_result* b) {
     char one[40], other[40];
     d->pairs++;
@@ -1159,7 +1174,7 @@ static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb
         }
 }
 
-// Between the two sides of changes; where they have no case in common, between the first of each.
+// The differences of all pairs; if no case is in both sets, those of the first record of each set.
 static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
     const kb_result *before = NULL, *after = NULL;
     memset(d, 0, sizeof *d);
@@ -1173,7 +1188,7 @@ static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>compare   how surely the records of two sets differ, what it means, and how each case went over time.
+  >>compare     statistics of changes: intervals, verdicts, and trends over a history.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int kbi_order_reals(const void* a, const void* b) {
@@ -1181,21 +1196,21 @@ static int kbi_order_reals(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-static double kbi_middle(double* x, int64_t n) { // leaves x sorted
+static double kbi_middle(double* x, int64_t n) { // the median; sorts x
     qsort(x, (size_t)n, sizeof *x, kbi_order_reals);
     return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }
 
-// --- what runs differ by ---
+// --- scatter between runs ---
 
 enum {
-    KBI_ALIKE = 96,          // cases of like length that learn their variance from each other
-    KBI_PROCESSES_READ = 64, // of a record
-    KBI_RUNS_READ = 40,      // the last of a history
+    KBI_ALIKE = 96,          // cases of similar length that share their variance
+    KBI_PROCESSES_READ = 64, // most processes of a record
+    KBI_RUNS_READ = 40,      // most runs of a history: the last ones
     KBI_RUNS_ENOUGH = 6
 };
 
-typedef struct kbi_length { // a case in the order of lengths
+typedef struct kbi_length { // a case, sorted by its time
     double ms;
     int64_t at;
 } kbi_length;
@@ -1205,11 +1220,11 @@ static int kbi_order_length(const void* a, const void* b) {
     return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms) : (x->at > y->at) - (x->at < y->at);
 }
 
-// kbi_spread_of for any number of cases, `each` values of each: in lots of like length, since each looks at all others.
-// Rows without values may be among them; n below 2: unknown.
-static void kbi_spread_lots(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
+// kbi_spread_of for any number of cases with `each` values: in subsets of similar length, because kbi_spread_of
+// compares each case with all others. A case may have no values (NAN); n below 2 then means unknown.
+static void kbi_spread_subsets(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
     kbi_length* order = (kbi_length*)kbi_grow(NULL, sizeof(kbi_length) * (size_t)n);
-    double* lot = (double*)kbi_grow(NULL, sizeof(double) * (size_t)each * KBI_ALIKE);
+    double* subset = (double*)kbi_grow(NULL, sizeof(double) * (size_t)each * KBI_ALIKE);
     int64_t known = 0;
     memset(out, 0, sizeof *out * (size_t)n);
     for (int64_t i = 0; i < n; i++) {
@@ -1225,20 +1240,20 @@ static void kbi_spread_lots(const double* values, int each, int64_t n, const dou
         double lengths[KBI_ALIKE];
         kbi_spread spread[KBI_ALIKE];
         for (int i = 0; i < cases; i++) {
-            memcpy(lot + (size_t)i * (size_t)each, values + order[first + i].at * each,
+            memcpy(subset + (size_t)i * (size_t)each, values + order[first + i].at * each,
                    sizeof(double) * (size_t)each);
             lengths[i] = order[first + i].ms;
         }
-        kbi_spread_of(lot, each, cases, lengths, 0, spread);
+        kbi_spread_of(subset, each, cases, lengths, 0, spread);
         for (int i = 0; i < cases; i++) out[order[first + i].at] = spread[i];
     }
-    KBENCH_FREE(lot);
+    KBENCH_FREE(subset);
     KBENCH_FREE(order);
 }
 
 static int kbi_processes_of(const kb_result* r) { return (int)KBI_MIN(r->process_ms.n, (int64_t)KBI_PROCESSES_READ); }
 
-// Of one side: the mean of each case's log medians of processes, and what one of them scatters by.
+// For one side: the mean of each case's logarithmic process medians, and the standard deviation of one process.
 static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out) {
     int most = 0;
     double* times = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n);
@@ -1255,12 +1270,13 @@ static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out
             values[i * most + p] = kbi_finite(ms) && ms > 0 ? log(ms) : (double)NAN;
         }
     }
-    kbi_spread_lots(values, most, c->n, times, out);
+    kbi_spread_subsets(values, most, c->n, times, out);
     KBENCH_FREE(values);
     KBENCH_FREE(times);
 }
 
-// The change by the processes of both sides, or of one and what that says of the other; false: neither has any.
+// Computes the change from the processes of both sides. If only one side has several processes, its scatter is
+// used for both. Returns false if neither side has.
 static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kbi_spread* a) {
     bool knows_b = b->n > 1 && b->df > 0 && kbi_finite(b->sd), knows_a = a->n > 1 && a->df > 0 && kbi_finite(a->sd);
     if (!knows_a && !knows_b) return false;
@@ -1268,39 +1284,40 @@ static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kb
     double vb = sb->sd * sb->sd / (knows_b ? b->n : 1), va = sa->sd * sa->sd / (knows_a ? a->n : 1), v = va + vb;
     c->log = (knows_a ? a->mean : log(c->after->time_ms)) - (knows_b ? b->mean : log(c->before->time_ms));
     c->se = sqrt(v);
-    c->df = knows_a && knows_b && v > 0 ? v * v / (va * va / a->df + vb * vb / b->df) : sa->df; // Welch 1947
-    c->ground = KBI_GROUND_PROCESSES;
+    // degrees of freedom: Welch 1947
+    c->df = knows_a && knows_b && v > 0 ? v * v / (va * va / a->df + vb * vb / b->df) : sa->df;
+    c->evidence = KBI_EVIDENCE_PROCESSES;
     return true;
 }
 
-// Standard error of a record's log median by its own interval; NAN where it has none.
+// Standard error of a record's logarithmic median, from its own interval; NAN if it has none.
 static double kbi_own_error(const kb_result* r) {
     if (!(r->time_ms_ci_low > 0) || !(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
 }
 
-// What the change is, and how well it is known.
+// Computes the change and its standard error, from the best source.
 static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spread* a, double noise) {
     double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
     c->log = log(c->after->time_ms / c->before->time_ms);
     bool processes = kbi_change_by_processes(c, b, a), history = kbi_finite(runs);
     if (history && (!processes || runs > c->se)) {
-        c->ground = KBI_GROUND_HISTORY;
+        c->evidence = KBI_EVIDENCE_HISTORY;
         c->df = c->run_df;
         c->se = !processes && kbi_finite(own) && own > runs ? own : runs;
     } else if (!processes && kbi_finite(own)) {
-        c->ground = KBI_GROUND_SAMPLES;
+        c->evidence = KBI_EVIDENCE_SAMPLES;
         c->df = 1e7;
         c->se = own;
         c->wide = log1p(noise);
     }
 }
 
-// --- the past ---
+// --- history ---
 
-// How far a run lies from where it should, from the steps between neighbouring runs (von Neumann 1941): half their mean
-// square, worth two thirds of as many degrees of freedom. A few steps are true changes: those that are six times what
-// the median of them says of the rest do not count. Half of |N(0, 2 sd^2)| lies below 0.6745 sqrt(2) sd.
+// Estimates the scatter of one run from the steps between neighbouring runs (von Neumann 1941): half the mean
+// square of the steps, with two thirds of their number as degrees of freedom. Steps above six times their robust
+// standard deviation (1.4826 times the median step) are true changes and are left out.
 static void kbi_runs_scatter(const double* x, int64_t n, double* sd, double* df) {
     double step[KBI_RUNS_READ], squares = 0;
     int64_t kept = 0;
@@ -1329,7 +1346,7 @@ static void kbi_runs_slope(const double* x, int64_t n, double* slope, double* p)
     *p = z > 0 ? 2 * kbi_student_tail(z, 1e7) : 1;
 }
 
-// Of n runs of one case in their order, the last of which may be the one that is judged.
+// The trend of n runs of one case, in their order. The last run may be the one that is judged.
 static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     double x[KBI_RUNS_READ], earlier[KBI_RUNS_READ];
     int64_t skipped = KBI_MAX(n - KBI_RUNS_READ, (int64_t)0);
@@ -1344,8 +1361,8 @@ static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     t->middle = t->runs > 1 ? exp(kbi_middle(earlier, t->runs - 1)) : t->now;
 }
 
-// Cases that have little of a past of their own learn from the others: the variance that all have in common counts as
-// much as a case's own does, and as four degrees of freedom at least. No case is taken to be quieter than it was.
+// Cases with a short history borrow variance from the other cases: the common variance gets the weight of the
+// case's own variance, and at least four degrees of freedom. The variance of a case is never reduced.
 static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     double sum = 0, known = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1360,8 +1377,8 @@ static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     }
 }
 
-// The trends of all cases of a history of records that have times, by their names; to be freed. Runs of one case on two
-// devices are two cases.
+// Returns the trends of all cases with times in a history, sorted by name; the caller frees them. Runs of one case
+// on two devices are two cases.
 static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* count) {
     kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
     kbi_trend* t = (kbi_trend*)kbi_grow(NULL, sizeof(kbi_trend) * (size_t)n);
@@ -1385,7 +1402,7 @@ static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* c
     return t;
 }
 
-// Hands each change what the history says of its case: both are in the order of names where the records are.
+// Copies the scatter from the history to each change. The trends are sorted by name.
 static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
     for (int64_t i = 0; i < c->n; i++) {
         const char* name = c->of[i].after ? c->of[i].after->name : NULL;
@@ -1397,7 +1414,8 @@ static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
             else
                 high = middle;
         }
-        for (; name && low < n && kbi_is(t[low].last->name, name); low++) { // the noisiest of several devices
+        // of several devices, the noisiest one
+        for (; name && low < n && kbi_is(t[low].last->name, name); low++) {
             if (!kbi_finite(t[low].sd) || c->of[i].run_sd > t[low].sd) continue;
             c->of[i].run_sd = t[low].sd;
             c->of[i].run_df = t[low].df;
@@ -1407,7 +1425,7 @@ static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
 
 // --- verdicts ---
 
-typedef struct kbi_chance { // a p-value in the order of these
+typedef struct kbi_chance { // a p-value, sorted by size
     double p;
     int64_t at;
 } kbi_chance;
@@ -1417,7 +1435,8 @@ static int kbi_order_chance(const void* a, const void* b) {
     return x->p != y->p ? (x->p > y->p) - (x->p < y->p) : (x->at > y->at) - (x->at < y->at);
 }
 
-// Holm 1979: each p times the number of those that are no smaller, never below the one before.
+// Adjusts p-values for multiple tests (Holm 1979): each p is multiplied by the number of p-values that are not
+// smaller, and is at least the previous one.
 static void kbi_holm(kbi_chance* all, int64_t n) {
     double most = 0;
     qsort(all, (size_t)n, sizeof *all, kbi_order_chance);
@@ -1427,16 +1446,17 @@ static void kbi_holm(kbi_chance* all, int64_t n) {
     }
 }
 
-// Two-sided p of a change against one of at most `limit`.
+// Two-sided p-value of a change, against changes of at most `limit`.
 static double kbi_change_p(const kbi_change* c, double limit) {
     double beyond = fabs(c->log) - c->wide - limit;
     if (!(beyond > 0)) return 1;
     return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
 }
 
-// From log, se, df and wide of each change that has a ground: intervals, verdicts, regressions. A regression lies
-// wholly beyond the threshold, an equivalent case wholly within it, and SLOWER is who surely is, by however little; all
-// of them at the level alpha for all cases at once, the intervals for each by itself.
+// Computes intervals, verdicts and regressions from log, se, df and wide of each change with a source. A
+// regression lies wholly beyond the threshold, and an equivalent case wholly within it. SLOWER means significantly
+// slower, by any amount. Regressions and verdicts hold at level alpha for all cases together; each interval holds
+// on its own.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = (kbi_chance*)kbi_grow(NULL, sizeof(kbi_chance) * (size_t)c->n);
     kbi_chance* any = (kbi_chance*)kbi_grow(NULL, sizeof(kbi_chance) * (size_t)c->n);
@@ -1449,7 +1469,7 @@ static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
         one->verdict = KB_UNRESOLVED;
         one->regressed = one->improved = false;
         one->open = true;
-        if (one->ground == KBI_GROUND_NONE) continue;
+        if (one->evidence == KBI_EVIDENCE_NONE) continue;
         if (one->df != last) quantile = kbi_student_quantile(1 - 0.5 * rules->alpha, one->df);
         last = one->df;
         one->lo = one->log - quantile * one->se - one->wide;
@@ -1476,7 +1496,7 @@ static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     KBENCH_FREE(any);
 }
 
-// What is allocated is known exactly. That of the GPU, and of the host where neither uses any of a GPU.
+// Compares memory, which is known exactly: that of the GPU, or that of the host if neither side uses GPU memory.
 static void kbi_change_memory(kbi_change* c, double threshold) {
     c->memory = (double)NAN;
     if (!kbi_comparable(c)) return;
@@ -1503,17 +1523,18 @@ static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
     KBENCH_FREE(after);
 }
 
-// Whether a race has rounds enough: its intervals are narrow, wherever they lie. Fewer than these could be narrow by
-// luck.
+// Whether a race has enough rounds: its intervals are narrow, whatever the changes are. With fewer rounds than
+// this, intervals may be narrow by chance.
 enum { KBI_RACE_ROUNDS = 6 };
 static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
     return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
 }
 
-// A race's changes: each has the log ratios of its rounds in logs[i * rounds] and on, NAN where a round gave none.
-// Returns the widest half-width of an interval that holds for all cases at once; infinite while one case has none.
-// Rounds end where intervals are narrow, so most often where the scatter came out too small (Chow and Robbins 1965): as
-// it stands an interval misses up to 7.5 % of the time instead of 5. Widened by 1.5 rounds it does not.
+// Computes the changes of a race. logs[i * rounds + k] is the log ratio of case i in round k, NAN if the round has
+// none. Returns the largest half-width of the intervals that hold for all cases together; infinite if a case has
+// no interval. A race stops when its intervals are narrow, and so more often when the scatter was underestimated
+// (Chow and Robbins 1965). Unadjusted, an interval misses in up to 7.5 % of races instead of 5 %. The factor 1 +
+// 1.5 / rounds corrects this.
 static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds, const kbi_rules* rules) {
     kbi_spread* s = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)c->n);
     double* times = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n);
@@ -1522,14 +1543,14 @@ static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds,
         times[i] = kbi_comparable(&c->of[i]) ? c->of[i].before->time_ms : 0;
         compared += times[i] > 0;
     }
-    kbi_spread_lots(logs, rounds, c->n, times, s);
+    kbi_spread_subsets(logs, rounds, c->n, times, s);
     for (int64_t i = 0; i < c->n; i++) {
         kbi_change* one = &c->of[i];
         kbi_change_memory(one, rules->memory_threshold);
-        one->ground = KBI_GROUND_NONE;
+        one->evidence = KBI_EVIDENCE_NONE;
         if (!kbi_comparable(one)) continue;
         if (s[i].n > 1 && s[i].df > 0) {
-            one->ground = KBI_GROUND_ROUNDS;
+            one->evidence = KBI_EVIDENCE_ROUNDS;
             one->log = s[i].mean;
             one->se = s[i].sd / sqrt((double)s[i].n);
             if (rounds > KBI_RACE_ROUNDS) one->se *= 1 + 1.5 / rounds;
@@ -1537,7 +1558,7 @@ static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds,
         } else
             one->log = log(one->after->time_ms / one->before->time_ms);
         double level = 1 - 0.5 * rules->alpha / compared;
-        double half = one->ground ? one->se * kbi_student_quantile(level, one->df) : (double)INFINITY;
+        double half = one->evidence ? one->se * kbi_student_quantile(level, one->df) : (double)INFINITY;
         widest = KBI_MAX(widest, half);
     }
     kbi_changes_judge(c, rules);
@@ -1555,11 +1576,11 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
         a.added += !one->before;
         a.removed += !one->after;
         a.broken += kbi_has_time(one->before) && one->after && one->after->status == KB_FAILED;
-        a.mended += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
+        a.recovered += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
         a.apart += one->apart;
         if (!kbi_comparable(one)) continue;
         a.compared++;
-        a.grounds[one->ground]++;
+        a.evidence_counts[one->evidence]++;
         a.regressed += one->regressed;
         a.improved += one->improved;
         a.more += one->more;
@@ -1575,15 +1596,15 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shifts    what changed from one set of records to another, and how it went over time.
+  >>shifts      prints changes and trends.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_CHANGES_ALL = 48 }; // so many are shown whatever became of them
+enum { KBI_CHANGES_ALL = 48 }; // up to this many changes, all are shown
 
 static const char* kbi_show_change(double log, char out[40]) {
     double percent = 100 * expm1(log);
     if (!kbi_finite(percent)) return "-";
-    if (fabs(percent) < 0.005) percent = 0; // no -0.00%
+    if (fabs(percent) < 0.005) percent = 0; // avoids -0.00%
     if (percent >= 999.5)
         snprintf(out, 40, "%.3gx", exp(log));
     else
@@ -1599,7 +1620,7 @@ static const char* kbi_show_interval(double lo, double hi, char out[96]) {
     return out;
 }
 
-// A few words on what became of a case, and the colour that says the same.
+// A short description of a change, and its colour.
 static const char* kbi_change_words(const kbi_change* c, double threshold, const char** colour, char out[64]) {
     bool bad = c->regressed || c->more, good = c->improved || c->less;
     *colour = bad ? "\033[31m" : good ? "\033[32m" : "";
@@ -1633,7 +1654,8 @@ static void kbi_changes_memory(kbi_table* t, const kbi_change* c) {
              kbi_show_bytes(kbi_memory_of(c->before, device), before));
 }
 
-// The case at the end of a row that is so long already, or below it where the line has no room for it.
+// Prints the name of the case at the end of a row with `used` columns, or on the next line if the name does not
+// fit.
 static void kbi_changes_case(kbi_table* t, int used, const char* program, const char* name) {
     kbi_text s = KBI_BLANK;
     if (program) kbi_clean(&s, program), kbi_puts(&s, ": ");
@@ -1646,7 +1668,8 @@ static void kbi_changes_case(kbi_table* t, int used, const char* program, const 
     kbi_text_free(&s);
 }
 
-static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; } // no room for intervals
+// no room for intervals
+static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; }
 
 static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold, const char* program) {
     char out[96], before[40], after[40];
@@ -1681,21 +1704,20 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
     kbi_puts(&t->text, "  case\n");
 }
 
-// What the intervals rest on: whoever relies on them has to know.
-static void kbi_changes_grounds(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    static const char* const words[] = { "none: too few samples", "the two runs' own samples",
-                                         "what runs differed by in the history", "fresh processes (--procs)",
+// Prints the sources of the intervals, because they decide how far the intervals can be trusted.
+static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
+    static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
+                                         "the differences between runs in the history", "fresh processes (--procs)",
                                          "the rounds of the race" };
     kbi_text line = KBI_BLANK;
     char noise[40];
-    for (int g = KBI_GROUND_ROUNDS; g >= 0; g--) {
-        if (!a->grounds[g]) continue;
-        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals rest on ", words[g]);
-        if (g == KBI_GROUND_SAMPLES)
-            kbi_putf(&line, ", widened by %s (--noise) for what processes differ by%s",
-                     kbi_show_percent(rules->noise, noise),
-                     a->open ? ", which --procs 5 in both runs finds out" : "");
-        if (a->grounds[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->grounds[g]);
+    for (int g = KBI_EVIDENCE_ROUNDS; g >= 0; g--) {
+        if (!a->evidence_counts[g]) continue;
+        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
+        if (g == KBI_EVIDENCE_SAMPLES)
+            kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
+                     kbi_show_percent(rules->noise, noise), a->open ? "; --procs 5 in both runs measures them" : "");
+        if (a->evidence_counts[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->evidence_counts[g]);
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
     kbi_text_free(&line);
@@ -1705,7 +1727,7 @@ static void kbi_count_words(kbi_text* line, int64_t n, const char* words) {
     if (n) kbi_putf(line, "%s%lld %s", line->n ? ", " : "", (long long)n, words);
 }
 
-// All of it in a sentence.
+// Summarises all changes in a sentence.
 static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi_rules* rules) {
     char number[40], limit[40];
     kbi_show_percent(rules->threshold, limit);
@@ -1724,27 +1746,26 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
         kbi_putf(line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else
-        kbi_putf(line, "The same: no case of %lld changed by more than %s", (long long)a->compared, limit);
+        kbi_putf(line, "No change: no case of %lld changed by more than %s", (long long)a->compared, limit);
     if (a->worst) {
         kbi_putf(line, ", at worst %s (", kbi_show_change(a->worst->log, number));
         kbi_clean(line, a->worst->after->name);
         kbi_puts(line, ")");
     }
     if (a->regressed) kbi_count_words(line, a->more, "with more memory");
-    kbi_count_words(line, a->improved, "faster by more than that");
+    kbi_count_words(line, a->improved, "faster by more than this limit");
     kbi_count_words(line, a->less, "with less memory");
-    kbi_count_words(line, a->open, "not known well enough to say");
-    kbi_count_words(line, a->broken, "failed that did not before");
-    kbi_count_words(line, a->mended, "had failed before");
+    kbi_count_words(line, a->open, "not certain");
+    kbi_count_words(line, a->broken, "newly failed");
+    kbi_count_words(line, a->recovered, "failed before");
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
     kbi_count_words(line, a->apart, "not comparable");
-    if (a->compared > 1)
-        kbi_putf(line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
+    if (a->compared > 1) kbi_putf(line, "; geometric mean of the times %s", kbi_show_change(log(a->geomean), number));
     kbi_puts(line, ".");
 }
 
-// programs: what the later side of each change is called; NULL: there is only one.
+// programs: the name of the new side of each change; NULL if there is only one.
 static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi_rules* rules,
                              const kbi_assessment* a, const char* const* programs) {
     kbi_table t;
@@ -1758,18 +1779,18 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
             kbi_changes_row(&t, &c->of[i], rules->threshold, programs ? programs[i] : NULL);
     }
     if (left)
-        kbi_putf(&t.text, " and %lld that %s not changed, or not surely; -v shows all\n", (long long)left,
+        kbi_putf(&t.text, " and %lld that %s no certain change; -v shows all\n", (long long)left,
                  left == 1 ? "has" : "have");
     kbi_puts(&t.text, "\n");
     kbi_text line = KBI_BLANK;
     kbi_changes_words(&line, a, rules);
     kbi_table_wrap(&t, 0, line.s);
     kbi_text_free(&line);
-    kbi_changes_grounds(&t, a, rules);
+    kbi_changes_evidence(&t, a, rules);
     kbi_table_flush(&t);
 }
 
-// --- what the machines differ in ---
+// --- differences between machines ---
 
 static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table t;
@@ -1785,14 +1806,14 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
         kbi_table_wrap(&t, 1, line.s);
         kbi_text_free(&line);
     }
-    if (d->left) kbi_table_wrap(&t, 1, "- and more, which are not listed");
-    if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
+    if (d->left) kbi_table_wrap(&t, 1, "- and more that are not listed");
+    if (off) kbi_table_wrap(&t, 0, "*: this difference makes the times not comparable");
     kbi_table_flush(&t);
 }
 
-// --- the past ---
+// --- history ---
 
-// Cases that have a past: how the last run stands to the ones before it, and which way it goes.
+// Prints the trend of each case with a history: the last run against the earlier ones, and the slope.
 static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t n, const char* path) {
     kbi_table t;
     char a[40], b[40], now[40];
@@ -1819,15 +1840,16 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
         if (moves) kbi_puts(&t.text, one->slope > 0 ? "  rising" : "  falling");
         kbi_changes_case(&t, used + 6 + (!moves ? 0 : one->slope > 0 ? 8 : 9), NULL, one->last->name);
     }
-    if (left) kbi_putf(&t.text, " and %lld that neither rise nor fall; -v shows all\n", (long long)left);
+    if (left) kbi_putf(&t.text, " and %lld without a trend; -v shows all\n", (long long)left);
     kbi_table_flush(&t);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>markdown  records as Markdown, as for a pull request.
+  >>markdown    records as Markdown tables, as for a pull request.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis, nor a link.
+// Escapes text of other origin, so that it stays in its cell and is not read as a column, HTML, emphasis or a
+// link.
 static void kbi_md_text(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
@@ -1862,7 +1884,7 @@ static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
            kbi_same_text(a->cuda, b->cuda) && kbi_same_text(a->git_commit, b->git_commit);
 }
 
-// What stands in the first two columns of a row.
+// The first two columns of a row.
 static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, "| ");
     kbi_md_text(t, r->implementation ? r->implementation : "");
@@ -1879,7 +1901,7 @@ static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, " |");
 }
 
-// The word that stands where a failed case has no number.
+// The status that replaces the number of a failed case.
 static const char* kbi_md_word(const kb_result* r) {
     for (int f = 0; f < KB_FLAG_COUNT; f++)
         if (r->flags >> f & 1 && kb_flag_is_error((kb_flag)f)) return kb_flag_name((kb_flag)f);
@@ -1892,7 +1914,8 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     for (int i = 0; i < n; i++) {
         kbi_text s = KBI_BLANK;
         kbi_cell_text(&s, &cells[i], r);
-        if (r->status != KB_OK) s.n = 0, kbi_puts(&s, i ? "" : kbi_md_word(r)); // no doubtful number
+        // no doubtful number
+        if (r->status != KB_OK) s.n = 0, kbi_puts(&s, i ? "" : kbi_md_word(r));
         kbi_puts(t, i || !won ? " " : " **");
         kbi_md_text(t, s.s ? s.s : "");
         kbi_puts(t, i || !won ? " |" : r->winner_certain == 1 ? "** |" : "**? |");
@@ -1905,10 +1928,10 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     kbi_puts(t, "|\n");
 }
 
-// Whether a counter is a profiler's, of which there are many; kb_count's names have no points.
+// Whether a counter comes from a profiler, which has many. Names of kb_count have no points.
 static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
 
-// A table of cases of one operation, in columns that some of them have something for.
+// A table of the cases of one operation, with the columns for which at least one case has a value.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
@@ -1954,7 +1977,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
-    if (left) kbi_putf(t, "\n%d more counter%s: see --csv or --json\n", left, left == 1 ? "" : "s");
+    if (left) kbi_putf(t, "\n%d more counter%s are in --csv and --json\n", left, left == 1 ? "" : "s");
     KBENCH_FREE((void*)rows);
     KBENCH_FREE((void*)names);
 }
@@ -1978,20 +2001,20 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_putf(t, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
-    kbi_puts(
-        t,
-        ". Bold: the fastest of its rivals; with ? not certain at 95 %. =, ~: no difference of 1 %, not certain.\n");
+    kbi_puts(t,
+             ". Bold: the fastest implementation; with ? not certain at 95 %. =: within 1 % of the baseline. ~: not "
+             "certain.\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>tools     records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
+  >>tools       records in the formats of Google Benchmark and Go.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- repetitions, which those tools test ---
+// --- repetitions, which these tools test ---
 
-// Independent repetitions are processes; stretches of one process's samples agree more than runs do, and a test takes
-// noise for a change. Every case of a file has as many, because tools test cases of one run alike: the fewest that any
-// case has.
+// Independent repetitions are processes. Parts of one process's samples agree more than runs do, so a test would
+// report noise as a change. All cases of a file get the same number of repetitions, the smallest of all cases,
+// because the tools test the cases of a run in the same way.
 static int kbi_repetitions(const kb_result* records, int64_t n) {
     int64_t count = KBI_PROCESSES;
     bool some = false;
@@ -2006,7 +2029,8 @@ static double kbi_repetition(const kb_result* r, int count, int which) { // ms
 
 // --- Google Benchmark's JSON ---
 
-// Cases without a time are no benchmarks here: many tools show an entry's time whatever else it says.
+// Cases without a time are left out of the benchmarks and listed in the context, because many tools show the time
+// of an entry whatever its error says.
 static void kbi_gbench_failed(kbi_text* t, const kb_result* records, int64_t n) {
     for (int status = KB_FAILED, some; status <= KB_SKIPPED; status++) {
         some = 0;
@@ -2054,7 +2078,7 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r, int64_t n) {
     kbi_puts(t, "},\n\"benchmarks\": [");
 }
 
-typedef struct kbi_gbench_family { // which of the families the record is of, and which of its instances
+typedef struct kbi_gbench_family { // index of the record's family, and its index within the family
     int64_t family, instance;
     int repetitions;
 } kbi_gbench_family;
@@ -2071,13 +2095,13 @@ static void kbi_gbench_begin(kbi_text* t, const kb_result* r, const char* suffix
     kbi_text_free(&name);
 }
 
-static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks: readers compare either
+static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks, because readers compare either
     kbi_puts(t, "\"real_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"cpu_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"time_unit\": \"ns\"");
 }
 
-// User counters stand beside the format's own keys; one that has such a key's name gets another.
+// User counters are keys beside the keys of the format. A counter with the name of such a key is renamed.
 static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
     static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
                               "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
@@ -2166,7 +2190,7 @@ static void kbi_gbench(kbi_text* t, const kb_result* records, int64_t n) {
 
 // --- Go's benchmark format: what benchstat reads ---
 
-// Without blanks, and without an end that is read as a number of processors.
+// Replaces blanks, and an end that would be read as a number of processors.
 static void kbi_go_name(kbi_text* t, const char* name) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, name);
@@ -2196,7 +2220,8 @@ static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never wit
     kbi_putf(t, " %s %s", number, unit);
 }
 
-// "12 hits", "0.93 hit_ratio-%": a unit names what is compared, so no two may have the same.
+// For example "12 hits" or "0.93 hit_ratio-%". The unit names what is compared, so no two values may have the same
+// unit.
 static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
@@ -2208,7 +2233,7 @@ static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     }
 }
 
-// What stays the same from run to run: another value would keep benchstat from comparing.
+// Writes what is constant from run to run. benchstat does not compare results with different values.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
     for (int i = 0; i < KBI_COUNT(texts); i++) {
@@ -2245,7 +2270,7 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>report    report.md: every case, summaries by size, the best of each operation, what holds it back.
+  >>report      report.md: every case, summaries by size, the best of each operation, bottlenecks.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_report_operation(kbi_text* t, const kb_result* r) {
@@ -2281,9 +2306,9 @@ static void kbi_report_row(kbi_text* t, const kb_result* r) {
 }
 
 static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t,
-             "\n## Cases\n\nTimes in ms, memory in MiB; efficiency is of the nearest measured roof, speedup over the "
-             "baseline, and the rating that of the best verified time of the same shape over this one.\n");
+    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured roof. "
+                "Speedup is over the "
+                "baseline. The rating compares the best verified time of the same shape with this time.\n");
     for (int64_t i = 0; i < n; i++) {
         if (!i || !kbi_same_operation(&records[i - 1], &records[i])) {
             kbi_puts(t, "\n### "), kbi_report_operation(t, &records[i]);
@@ -2296,14 +2321,14 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 enum { KBI_REPORT_BOUNDS = 5 };
-typedef struct kbi_report_sum { // of the cases of an operation that have something in common
+typedef struct kbi_report_sum { // cases of an operation with a common key
     const kb_result* first;
     int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
     const kb_result *best, *worst; // by efficiency
 } kbi_report_sum;
 
-// Adds a case to the sum with this key, which it may begin.
+// Adds a case to the sum with this key; creates the sum if necessary.
 static kbi_report_sum* kbi_report_add(kbi_report_sum* sums, int64_t* count, kbi_map* map, const kb_result* r,
                                       const char* what, int64_t value) {
     char text[40];
@@ -2327,7 +2352,7 @@ static bool kbi_report_timed(const kb_result* r) {
     return r->status == KB_OK && r->time_ms > 0 && kbi_finite(r->time_ms);
 }
 
-// Geometric means by one of the sizes, where it has two values or more.
+// Geometric means by one of the size axes, if it has at least two values.
 static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, const char* name) {
     const kbi_key* key = kbi_key_named(name);
     kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
@@ -2361,14 +2386,15 @@ static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, cons
 static const struct {
     const char *bound, *change;
 } kbi_report_bounds[KBI_REPORT_BOUNDS] = {
-    { "memory", "move fewer bytes: fuse with what comes before or after, read each element once, a smaller type" },
-    { "compute", "do fewer operations or cheaper ones: matrix units, a smaller type, no work on padding" },
-    { "latency", "give a launch more to do: a larger batch, fewer and larger launches, a graph" },
-    { "L2", "keep what is used again nearer: tiles in shared memory or registers, wider loads" },
-    { "launch", "give a launch more to do: a larger batch, several kernels in one, a graph" }
+    { "memory", "move fewer bytes: fuse with the previous or next operation, read each element once, use a smaller "
+                "type" },
+    { "compute", "do fewer or cheaper operations: tensor cores, a smaller type, no work on padding" },
+    { "latency", "do more work per launch: a larger batch, fewer and larger launches, a CUDA graph" },
+    { "L2", "keep reused data closer: tiles in shared memory or registers, wider loads" },
+    { "launch", "do more work per launch: a larger batch, fused kernels, a CUDA graph" }
 };
 
-// What an operation's cases say together, by implementation.
+// The sums of an operation's cases, by implementation.
 static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int64_t* count) {
     kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
     kbi_map map = KBI_BLANK;
@@ -2393,9 +2419,8 @@ static void kbi_report_efficiency(kbi_text* t, const kb_result* r) { // "81.2% i
 }
 
 static void kbi_report_best(kbi_text* t, const kbi_report_sum* sums, int64_t count) {
-    kbi_puts(
-        t, "\n## Best configurations\n\n| operation | implementation | cases | fastest of its rivals in | geometric "
-           "mean, ms | highest efficiency |\n|---|---|--:|--:|--:|---|\n");
+    kbi_puts(t, "\n## Best configurations\n\n| operation | implementation | cases | fastest in | geometric "
+                "mean, ms | highest efficiency |\n|---|---|--:|--:|--:|---|\n");
     for (int64_t i = 0; i < count; i++) {
         const kbi_report_sum* s = &sums[i];
         char out[40];
@@ -2436,7 +2461,7 @@ static void kbi_report_flags(kbi_text* t, const kb_result* records, int64_t n) {
         for (int f = 0; f < KB_FLAG_COUNT; f++) counts[f] += (int64_t)(records[i].flags >> f & 1);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!counts[f]) continue;
-        if (!any) kbi_puts(t, "\n## Remarks\n\n| flag | cases | what to do |\n|---|--:|---|\n");
+        if (!any) kbi_puts(t, "\n## Flags\n\n| flag | cases | what to do |\n|---|--:|---|\n");
         any = true;
         kbi_putf(t, "| %s | %lld | %s |\n", kb_flag_name((kb_flag)f), (long long)counts[f],
                  kbi_flag_advice((kb_flag)f, gpu));
@@ -2463,10 +2488,10 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>svg       shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
+  >>svg         SVG: shapes, scales, axes, labels, colours.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Text of others' making that is neither markup nor the end of an attribute, in HTML and in XML.
+// Escapes text of other origin for HTML and XML, in text and attributes.
 static void kbi_markup(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
@@ -2477,9 +2502,9 @@ static void kbi_markup(kbi_text* t, const char* s) {
                              : *p == '"'  ? "&quot;"
                              : *p == '\'' ? "&#39;"
                                           : NULL;
-        if (entity)
-            kbi_puts(t, entity);
-        else if (!strncmp(p, "\xef\xbf\xbe", 3) || !strncmp(p, "\xef\xbf\xbf", 3)) // no characters of XML
+        if (entity) kbi_puts(t, entity);
+        // not characters of XML
+        else if (!strncmp(p, "\xef\xbf\xbe", 3) || !strncmp(p, "\xef\xbf\xbf", 3))
             kbi_puts(t, "\xef\xbf\xbd"), p += 2;
         else
             kbi_put(t, p, 1);
@@ -2487,13 +2512,13 @@ static void kbi_markup(kbi_text* t, const char* s) {
     kbi_text_free(&clean);
 }
 
-static void kbi_draw_number(kbi_text* t, double x) { // to a tenth of a pixel; never a word, whatever comes
+static void kbi_draw_number(kbi_text* t, double x) { // to a tenth of a pixel; always a number
     long long tenths = kbi_finite(x) && fabs(x) < 1e9 ? llround(10 * x) : 0, whole = llabs(tenths) / 10;
     kbi_putf(t, "%s%lld", tenths < 0 ? "-" : "", whole);
     if (tenths % 10) kbi_putf(t, ".%lld", llabs(tenths) % 10);
 }
 
-// Markup in which ~ is a double, ^ an int, $ a text of others' making, and @ one that is markup already.
+// Formats markup: ~ is a double, ^ an int, $ a text that is escaped, and @ a text that is inserted as it is.
 static void kbi_draw(kbi_text* t, const char* form, ...) {
     va_list list;
     va_start(list, form);
@@ -2514,9 +2539,9 @@ static void kbi_draw(kbi_text* t, const char* form, ...) {
     va_end(list);
 }
 
-static const double kbi_glyph = 6.5; // pixels that a character of the labels takes, in wide fonts
+static const double kbi_glyph = 6.5; // width of a character of the labels in wide fonts, in pixels
 
-// A text of so many characters at most; what is longer loses its end.
+// Cuts a text to `most` characters.
 static const char* kbi_clip(const char* s, int most, kbi_text* out) {
     out->n = 0;
     kbi_clean(out, s ? s : "");
@@ -2530,7 +2555,7 @@ static const char* kbi_clip(const char* s, int most, kbi_text* out) {
     return out->s;
 }
 
-// Text at a place; anchor: start, middle or end; style: classes of kbi_svg_style, "" for none.
+// Draws text. anchor: start, middle or end; style: classes of kbi_svg_style, or "".
 static void kbi_draw_text(kbi_text* t, double x, double y, const char* anchor, const char* style, const char* text) {
     kbi_draw(t, "<text x='~' y='~'", x, y);
     if (*style) kbi_draw(t, " class='@'", style);
@@ -2542,11 +2567,11 @@ static void kbi_draw_line(kbi_text* t, double x1, double y1, double x2, double y
     kbi_draw(t, "<path class='@' d='M~ ~L~ ~'/>", style, x1, y1, x2, y2);
 }
 
-// --- what tells implementations apart: a colour, and a mark and a dash for who sees none ---
+// --- implementations differ by colour, and also by mark and dash for readers who cannot see the colours ---
 
 enum { KBI_HUES = 6, KBI_DASHES = 4 };
 
-static const char* const kbi_mark_shapes[] = { // from their middle, about 7 pixels wide
+static const char* const kbi_mark_shapes[] = { // relative to their centre, about 7 pixels wide
     "-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
     "-3-3h6v6h-6z",
     "0-4.2l4 7h-8z",
@@ -2557,7 +2582,7 @@ static const char* const kbi_mark_shapes[] = { // from their middle, about 7 pix
     "-4 0h8m-4-4v8"
 };
 
-// style: further classes; tip: what is said of it, NULL for nothing.
+// style: further classes; tip: tooltip, or NULL.
 static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark, const char* style, const char* tip) {
     kbi_draw(t, "<path class='mk k^@' d='M~ ~m@'", hue, style, x, y, kbi_mark_shapes[mark]);
     if (tip)
@@ -2566,12 +2591,12 @@ static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark,
         kbi_puts(t, "/>");
 }
 
-// who: the number of an implementation.
+// who: the index of an implementation.
 static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
     kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
 }
 
-// The names with their marks, in as many lines as they need; returns the height.
+// Draws the names with their marks in as many lines as necessary; returns the height.
 static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
                               double width) {
     double at = 0, down = 0;
@@ -2592,7 +2617,7 @@ static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool*
 
 // --- scales ---
 
-typedef struct kbi_scale { // from values to pixels
+typedef struct kbi_scale { // maps values to pixels
     double lo, hi, from, to;
     bool log;
 } kbi_scale;
@@ -2602,8 +2627,8 @@ static double kbi_at(const kbi_scale* s, double x) {
     return s->from + KBI_MAX(-0.5, KBI_MIN(share, 1.5)) * (s->to - s->from);
 }
 
-// One that holds lo to hi with some room at both ends; equal ends get room as well. A file of records may say anything:
-// beyond 1e-30 and 1e30 nothing is measured, and quotients stay numbers.
+// A scale for values from lo to hi, with room at both ends, also if lo equals hi. Records are untrusted: values
+// are clamped to 1e-30 ... 1e30, so that quotients stay finite.
 static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
     const double least = log_ ? 1e-30 : -1e30, most = 1e30;
     kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
@@ -2620,7 +2645,7 @@ static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
 
 enum { KBI_TICKS = 16 };
 
-// Round values in the scale, about `most` of them.
+// Round values within the scale, about `most` of them.
 static int kbi_ticks(const kbi_scale* s, int most, double out[KBI_TICKS]) {
     static const double steps[] = { 1, 2, 5, 10 };
     double decades = s->log ? log10(s->hi / s->lo) : 0;
@@ -2644,7 +2669,7 @@ static int kbi_ticks(const kbi_scale* s, int most, double out[KBI_TICKS]) {
     return n;
 }
 
-// As few digits as say it: 0.5, 20, 1500, 2e+06.
+// As few digits as necessary: 0.5, 20, 1500, 2e+06.
 static const char* kbi_tick_text(double x, char out[40]) {
     int digits = 1;
     for (; digits < 6; digits++) {
@@ -2657,7 +2682,7 @@ static const char* kbi_tick_text(double x, char out[40]) {
     return out;
 }
 
-// A size as people name it: 4096 is 4K.
+// A size in the usual notation: 4096 is 4K.
 static const char* kbi_size_text(double x, char out[40]) {
     static const char units[] = "KMGT";
     int u = -1;
@@ -2673,7 +2698,7 @@ typedef struct kbi_frame {
     kbi_scale x, y;
 } kbi_frame;
 
-// Lines and numbers at the left for these values of y, in units of 1 / scale.
+// Draws grid lines and numbers at the left for ticks on y; the unit is 1 / scale.
 static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
     double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
     char text[40];
@@ -2686,7 +2711,7 @@ static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char
     kbi_draw_text(t, left, top - 8, "start", "dim", title);
 }
 
-// Marks and numbers below; those that would touch the one before are left out.
+// Draws ticks and numbers at the bottom. Numbers that would touch the previous one are left out.
 static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, const char* const* labels, int n,
                        const char* title) {
     double base = f->y.from, until = -1e9;
@@ -2695,7 +2720,8 @@ static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, co
         double x = kbi_at(&f->x, values[i]), half = kbi_glyph / 2 * (double)strlen(labels[i]);
         kbi_draw_line(t, x, base, x, base + 4, "axis");
         if (x - half < until + 4) continue;
-        x = KBI_MAX(half - 40 + f->x.from, KBI_MIN(x, f->x.to + 8 - half)); // inside the picture
+        // within the figure
+        x = KBI_MAX(half - 40 + f->x.from, KBI_MIN(x, f->x.to + 8 - half));
         kbi_draw_text(t, x, base + 16, "middle", "dim", labels[i]);
         until = x + half;
     }
@@ -2704,7 +2730,7 @@ static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, co
     kbi_text_free(&cut);
 }
 
-// The same with round values.
+// The same with ticks at round values.
 static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const char* title) {
     double ticks[KBI_TICKS];
     char text[KBI_TICKS][40];
@@ -2714,7 +2740,7 @@ static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const ch
     kbi_draw_x(t, f, ticks, labels, n, title);
 }
 
-// --- how it looks ---
+// --- style ---
 
 static const char* const kbi_svg_style[] = {
     ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
@@ -2734,7 +2760,7 @@ static const char* const kbi_svg_style[] = {
     ".k3{color:var(--c3)}.k4{color:var(--c4)}.k5{color:var(--c5)}"
 };
 
-static const struct { // colours on white, and on a dark page; those of Okabe and Ito, 2008, made to be read there
+static const struct { // colours for white and for dark backgrounds (Okabe and Ito 2008)
     const char *name, *light, *dark;
 } kbi_colours[] = { { "bg", "#ffffff", "#14171c" },   { "fg", "#1c2128", "#e4e8ee" },
                     { "dim", "#59636f", "#9aa5b3" },  { "line", "#dde2e8", "#323a45" },
@@ -2744,7 +2770,7 @@ static const struct { // colours on white, and on a dark page; those of Okabe an
                     { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
                     { "c5", "#4b5563", "#a9b4c4" } };
 
-// The style with its colours' names replaced by those on white: not every program that shows SVG knows variables.
+// The style with colours instead of variables, because not every SVG program supports variables.
 static void kbi_svg_plain_style(kbi_text* t) {
     for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) {
         for (const char* p = kbi_svg_style[i]; *p;) {
@@ -2761,28 +2787,28 @@ static void kbi_svg_plain_style(kbi_text* t) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>views     which records belong into one picture, and along which axes they lie there.
+  >>views       which records belong into one figure, and which axes the figure has.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_lot { // records with something in common
+typedef struct kbi_subset { // a subset of the records
     const kb_result** of;
     int64_t n;
-} kbi_lot;
+} kbi_subset;
 
-typedef struct kbi_scene { // all that is drawn
+typedef struct kbi_scene { // everything that is drawn
     const kb_result* of;
     int64_t n;
-    kbi_lot timed;                // those with a time
-    const kbi_contrast* contrast; // with an earlier run; NULL: there is none
-    const char** who;             // implementations as they turn up: their numbers are their colours
+    kbi_subset timed;             // records with a time
+    const kbi_contrast* contrast; // with an earlier run; NULL if there is none
+    const char** who;             // implementations in order of appearance; the index selects the colour
     int n_who;
     kbi_arena arena;
 } kbi_scene;
 
-typedef struct kbi_panel { // one picture of several
-    kbi_lot lot, beside;   // what is in it; what is in all that share its scale
-    const char* axis;      // along which they lie; NULL: all numbers of theirs, multiplied
-    const char* across;    // in a heat map the other one
+typedef struct kbi_panel {     // one of several figures of a kind
+    kbi_subset subset, beside; // subset: the records in it; beside: the records of all figures that share its scale
+    const char* axis;          // the swept axis; NULL: the product of all numeric axes
+    const char* across;        // the other axis of a heat map
     bool product;
     const char *title, *under;
 } kbi_panel;
@@ -2823,19 +2849,19 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
     return k;
 }
 
-// --- what belongs together ---
+// --- grouping ---
 
-typedef struct kbi_trait { // what those of a lot have in common beside machine, cache and timer
+typedef struct kbi_grouping { // what the records of a subset have in common, besides machine, cache and timer
     bool operation, implementation, params, run;
-    bool numbers;          // params: those that are numbers may differ
-    const char *but, *nor; // params: these may
-} kbi_trait;
+    bool numbers;          // numbers: numeric parameters may differ
+    const char *but, *nor; // parameters that may differ
+} kbi_grouping;
 
 static bool kbi_param_is_number(const kb_param* p) {
     return p->type == KB_AXIS_INTS || (p->type == KB_AXIS_REALS && kbi_finite(p->r));
 }
 
-static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
+static uint64_t kbi_grouping_key(const kb_result* r, const kbi_grouping* w) {
     const char* parts[] = { r->gpu,
                             r->gpu ? NULL : r->cpu,
                             r->cache,
@@ -2858,31 +2884,31 @@ static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
     return h;
 }
 
-// Lots of those that are alike, in the order in which they turn up.
-static kbi_lot* kbi_split(kbi_scene* s, kbi_lot all, const kbi_trait* w, int64_t* count) {
-    kbi_lot* lots = (kbi_lot*)kbi_arena_alloc(&s->arena, sizeof(kbi_lot) * (size_t)(all.n + 1));
+// Splits records into subsets with equal keys, in order of appearance.
+static kbi_subset* kbi_split(kbi_scene* s, kbi_subset all, const kbi_grouping* w, int64_t* count) {
+    kbi_subset* subsets = (kbi_subset*)kbi_arena_alloc(&s->arena, sizeof(kbi_subset) * (size_t)(all.n + 1));
     int64_t* at = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)all.n);
     kbi_map map = KBI_BLANK;
     *count = 0;
     for (int64_t i = 0; i < all.n; i++) {
-        uint64_t key = kbi_trait_key(all.of[i], w);
+        uint64_t key = kbi_grouping_key(all.of[i], w);
         kbi_mapped* slot = kbi_map_find(&map, key);
         if (!slot->key) kbi_map_take(&map, slot, key, (intptr_t)(*count)++);
-        lots[at[i] = slot->at].n++;
+        subsets[at[i] = slot->at].n++;
     }
     for (int64_t k = 0; k < *count; k++) {
-        lots[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)lots[k].n);
-        lots[k].n = 0;
+        subsets[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)subsets[k].n);
+        subsets[k].n = 0;
     }
-    for (int64_t i = 0; i < all.n; i++) lots[at[i]].of[lots[at[i]].n++] = all.of[i];
+    for (int64_t i = 0; i < all.n; i++) subsets[at[i]].of[subsets[at[i]].n++] = all.of[i];
     KBENCH_FREE(map.slots);
     KBENCH_FREE(at);
-    return lots;
+    return subsets;
 }
 
 // --- axes ---
 
-static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: it has none, or that is no number
+static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: no such axis, or not a number
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
         if (kbi_is(p->name, name))
@@ -2891,7 +2917,8 @@ static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: it 
     return (double)NAN;
 }
 
-static int64_t kbi_unique(double* x, int64_t n) { // sorts them; how many differ, which are then the first
+static int64_t kbi_unique(double* x, int64_t n) { // sorts x and moves the distinct values to the front; returns
+                                                  // their number
     int64_t left = 0;
     kbi_sort(x, n);
     for (int64_t i = 0; i < n; i++)
@@ -2899,33 +2926,34 @@ static int64_t kbi_unique(double* x, int64_t n) { // sorts them; how many differ
     return left;
 }
 
-static int64_t kbi_axis_distinct(kbi_lot lot, const char* name) { // 0: some have no positive number there
-    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)lot.n);
+static int64_t kbi_axis_distinct(kbi_subset subset, const char* name) { // 0: a record has no positive number on this
+                                                                        // axis
+    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)subset.n);
     int64_t n = 0;
-    for (int64_t i = 0; i < lot.n; i++) {
-        x[n] = kbi_axis_value(lot.of[i], name);
+    for (int64_t i = 0; i < subset.n; i++) {
+        x[n] = kbi_axis_value(subset.of[i], name);
         if (kbi_finite(x[n]) && x[n] > 0) n++;
     }
-    n = n == lot.n ? kbi_unique(x, n) : 0;
+    n = n == subset.n ? kbi_unique(x, n) : 0;
     KBENCH_FREE(x);
     return n;
 }
 
 enum { KBI_AXES = KBI_DIMENSIONS };
-typedef struct kbi_swept { // the axes that a lot was swept along, those with most values first
+typedef struct kbi_swept { // the axes along which a subset was swept; axes with most values first
     const char* of[KBI_AXES];
     int64_t values[KBI_AXES];
     int n;
-    bool together; // they change together: there is a line of cases and no grid
+    bool together; // the axes change together, so the cases form a line and not a grid
 } kbi_swept;
 
-static void kbi_sweep_of(kbi_scene* s, kbi_lot lot, kbi_swept* out) {
-    static const kbi_trait same = { true, false, true, false, false, NULL, NULL };
+static void kbi_sweep_of(kbi_scene* s, kbi_subset subset, kbi_swept* out) {
+    static const kbi_grouping same = { true, false, true, false, false, NULL, NULL };
     int64_t combinations;
     memset(out, 0, sizeof *out);
-    for (int64_t i = 0; lot.n && i < lot.of[0]->params.n && out->n < KBI_AXES; i++) {
-        const char* name = lot.of[0]->params.of[i].name;
-        int64_t values = kbi_axis_distinct(lot, name);
+    for (int64_t i = 0; subset.n && i < subset.of[0]->params.n && out->n < KBI_AXES; i++) {
+        const char* name = subset.of[0]->params.of[i].name;
+        int64_t values = kbi_axis_distinct(subset, name);
         int k = out->n;
         if (values < 2) continue;
         for (; k > 0 && out->values[k - 1] < values; k--)
@@ -2935,7 +2963,7 @@ static void kbi_sweep_of(kbi_scene* s, kbi_lot lot, kbi_swept* out) {
         out->n++;
     }
     if (out->n < 2) return;
-    kbi_split(s, lot, &same, &combinations);
+    kbi_split(s, subset, &same, &combinations);
     out->together = combinations <= out->values[0];
 }
 
@@ -2947,9 +2975,9 @@ static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
     return product;
 }
 
-// --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
+// --- selection of records: KEY=VALUE,KEY=VALUE with keys of the record, or axes ---
 
-static const char* kbi_where_key(const char* name) { // short names as in options
+static const char* kbi_where_key(const char* name) { // short names, as in options
     static const char* const words[][2] = { { "op", "operation" },
                                             { "impl", "implementation" },
                                             { "dir", "direction" } };
@@ -2958,7 +2986,8 @@ static const char* kbi_where_key(const char* name) { // short names as in option
     return name;
 }
 
-static const char* kbi_where_next(const char* p, char key[64], char value[128]) { // NULL: no = is there
+// NULL: there is no =
+static const char* kbi_where_next(const char* p, char key[64], char value[128]) {
     size_t n = strcspn(p, "=,"), m = p[n] == '=' ? strcspn(p + n + 1, ",") : 0;
     if (p[n] != '=' || !n || n > 63 || m > 127) return NULL;
     snprintf(key, 64, "%.*s", (int)n, p);
@@ -2998,8 +3027,8 @@ static bool kbi_where_holds(const char* list, const kb_result* r) {
     return true;
 }
 
-// Whether all keys are of records, or axes of one of these; false after an error message. records NULL: whether it can
-// be read at all.
+// Whether all keys of a --where are keys of the record, or axes of one of these records. Returns false after an
+// error message. With records NULL only the syntax is checked.
 static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
     char name[64], value[128];
     for (const char* p = list;; p++) {
@@ -3007,7 +3036,8 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
         const kbi_key* key = next ? kbi_key_named(kbi_where_key(name)) : NULL;
         kbi_nearest best = { name, NULL, 64 };
         bool known = key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples;
-        if (!next) return kbi_error("--where takes KEY=VALUE,..., as in impl=vec,n=4096, not '%s'", list), false;
+        if (!next)
+            return kbi_error("--where takes KEY=VALUE,..., for example impl=vec,n=4096, not '%s'", list), false;
         for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
         for (int64_t i = 0; i < n && !known; i++)
             for (int64_t k = 0; k < records[i].params.n && !known; k++) {
@@ -3015,8 +3045,8 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
                 known = kbi_same_name(records[i].params.of[k].name, name);
             }
         if (records && !known)
-            return kbi_error("--where: neither a key of the records nor an axis is called '%s'%s%s", name,
-                             best.distance <= 3 ? "; nearest is " : "", best.distance <= 3 ? best.name : ""),
+            return kbi_error("--where: no key of the records and no axis is called '%s'%s%s", name,
+                             best.distance <= 3 ? "; the nearest name is " : "", best.distance <= 3 ? best.name : ""),
                    false;
         if (!*(p = next)) return true;
     }
@@ -3024,7 +3054,7 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
 
 // --- names ---
 
-// "rows=512 cols=4K", without these axes; with: the values of numbers alone, 512x4096.
+// "rows=512 cols=4K" without the axes but and nor. numbers: only the values of numeric axes, 512x4096.
 static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char* but, const char* nor, bool numbers) {
     kbi_text t = KBI_BLANK;
     kbi_put(&t, "", 0);
@@ -3041,7 +3071,7 @@ static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char*
     return kept;
 }
 
-// "layernorm fwd bf16", and behind it the axes where they are wanted.
+// "layernorm fwd bf16", followed by the axes if params is set.
 static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
     kbi_text t = KBI_BLANK;
     kbi_clean(&t, r->operation ? r->operation : "");
@@ -3054,7 +3084,8 @@ static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) 
     return kept;
 }
 
-// The same and the implementation, in so many characters: where that is too little the axes lose their names.
+// The same with the implementation, in at most `most` characters. If the text is too long, axes are written
+// without names.
 static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
     kbi_text t = KBI_BLANK, cut = KBI_BLANK;
     kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
@@ -3068,20 +3099,20 @@ static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* wh
     return kept;
 }
 
-// --- which pictures there are ---
+// --- the figures of each kind ---
 
 static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
-    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
-    int64_t families, lots;
-    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    static const kbi_grouping family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, subsets;
+    kbi_subset* of = kbi_split(s, s->timed, &family, &families);
     for (int64_t f = 0; f < families; f++) {
         kbi_swept swept;
         kbi_sweep_of(s, of[f], &swept);
         if (!swept.n) continue;
         const char* axis = swept.together ? NULL : swept.of[0];
-        const kbi_trait rest = { true, false, true, false, swept.together, axis, NULL };
-        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
-        for (int64_t i = 0; i < lots; i++) {
+        const kbi_grouping rest = { true, false, true, false, swept.together, axis, NULL };
+        kbi_subset* parts = kbi_split(s, of[f], &rest, &subsets);
+        for (int64_t i = 0; i < subsets; i++) {
             kbi_panel p = { parts[i], of[f], axis, NULL, swept.together, NULL, NULL };
             if (axis && kbi_axis_distinct(parts[i], axis) < 2) continue;
             p.title = kbi_case_text(s, parts[i].of[0], false);
@@ -3092,16 +3123,16 @@ static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
 }
 
 static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
-    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
-    int64_t families, lots;
-    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    static const kbi_grouping family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, subsets;
+    kbi_subset* of = kbi_split(s, s->timed, &family, &families);
     for (int64_t f = 0; f < families; f++) {
         kbi_swept swept;
         kbi_sweep_of(s, of[f], &swept);
         if (swept.n < 2 || swept.together) continue;
-        const kbi_trait rest = { true, true, true, true, false, swept.of[0], swept.of[1] };
-        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
-        for (int64_t i = 0; i < lots; i++) {
+        const kbi_grouping rest = { true, true, true, true, false, swept.of[0], swept.of[1] };
+        kbi_subset* parts = kbi_split(s, of[f], &rest, &subsets);
+        for (int64_t i = 0; i < subsets; i++) {
             kbi_panel p = { parts[i], of[f], swept.of[0], swept.of[1], false, NULL, NULL };
             if (kbi_axis_distinct(parts[i], p.axis) < 2 || kbi_axis_distinct(parts[i], p.across) < 2) continue;
             kbi_text title = KBI_BLANK;
@@ -3115,55 +3146,56 @@ static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
     }
 }
 
-static void kbi_find_lots(kbi_scene* s, kbi_lot all, const kbi_trait* alike, bool params, kbi_panels* out) {
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, all, alike, &lots);
-    for (int64_t i = 0; i < lots; i++) {
+static void kbi_find_lots(kbi_scene* s, kbi_subset all, const kbi_grouping* alike, bool params, kbi_panels* out) {
+    int64_t subsets;
+    kbi_subset* of = kbi_split(s, all, alike, &subsets);
+    for (int64_t i = 0; i < subsets; i++) {
         kbi_panel* p = kbi_panels_add(out);
-        p->lot = p->beside = of[i];
+        p->subset = p->beside = of[i];
         p->title = kbi_case_text(s, of[i].of[0], false);
         p->under = params ? kbi_params_text(s, of[i].of[0], NULL, NULL, false) : "";
     }
 }
 
-static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // a picture for each
-    static const kbi_trait machine = { false, false, false, false, false, NULL, NULL };
+static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per machine
+    static const kbi_grouping machine = { false, false, false, false, false, NULL, NULL };
     kbi_find_lots(s, s->timed, &machine, false, out);
     for (int64_t i = 0; i < out->n; i++) {
-        const kb_result* r = out->of[i].lot.of[0];
+        const kb_result* r = out->of[i].subset.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
         char how[64];
-        bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events")); // events are the usual one
+        // events are the default
+        bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events"));
         snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
                  timer ? r->timer : "");
         out->of[i].under = kbi_arena_text(&s->arena, how);
     }
 }
 
-static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // those that differ in nothing but the implementation
-    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
-    kbi_lot with = { NULL, 0 };
+static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // records that differ only in the implementation
+    static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
+    kbi_subset with = { NULL, 0 };
     with.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(s->timed.n + 1));
     for (int64_t i = 0; i < s->timed.n; i++)
         if (s->timed.of[i]->samples_ms.n > 0) with.of[with.n++] = s->timed.of[i];
-    kbi_find_lots(s, with, &rivals, true, out);
+    kbi_find_lots(s, with, &group, true, out);
 }
 
-enum { KBI_PANEL_ROWS = 30 }; // of a picture that has a row for each case
+enum { KBI_PANEL_ROWS = 30 }; // most rows of a figure with one row per case
 
-// Those of a lot in pictures of so many rows; their scale is the same.
-static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
+// Splits a subset into figures with at most KBI_PANEL_ROWS rows and a common scale.
+static void kbi_find_rows(kbi_subset all, kbi_panels* out) {
     for (int64_t i = 0; i < all.n; i += KBI_PANEL_ROWS) {
         kbi_panel* p = kbi_panels_add(out);
         p->beside = all;
-        p->lot.of = all.of + i;
-        p->lot.n = KBI_MIN((int64_t)KBI_PANEL_ROWS, all.n - i);
+        p->subset.of = all.of + i;
+        p->subset.n = KBI_MIN((int64_t)KBI_PANEL_ROWS, all.n - i);
         p->title = p->under = "";
     }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>sweeps    how a number goes with size: lines, fitted powers, heat maps.
+  >>sweeps      figures over size: lines, fitted power laws, heat maps.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_metric_id { KBI_METRIC_TIME, KBI_METRIC_GBPS, KBI_METRIC_GFLOPS, KBI_METRIC_ROOF } kbi_metric_id;
@@ -3173,7 +3205,7 @@ static const struct {
     bool log;
 } kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
 
-// The value and the ends of its interval; false where the record has none.
+// The value of a metric and the ends of its interval. Returns false if the record has no value.
 static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
     const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
     double x = values[metric];
@@ -3186,19 +3218,19 @@ static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
     return true;
 }
 
-static bool kbi_lot_has(kbi_lot lot, int metric) {
+static bool kbi_subset_has(kbi_subset subset, int metric) {
     double v[3];
-    for (int64_t i = 0; i < lot.n; i++)
-        if (kbi_metric_of(metric, lot.of[i], v)) return true;
+    for (int64_t i = 0; i < subset.n; i++)
+        if (kbi_metric_of(metric, subset.of[i], v)) return true;
     return false;
 }
 
 typedef struct kbi_in_unit {
     const char* name;
-    double scale; // from the record's unit
+    double scale; // factor from the record's unit
 } kbi_in_unit;
 
-// A unit for values up to this one of this size.
+// The unit for values up to `most`.
 static kbi_in_unit kbi_metric_unit(int metric, double most) {
     static const struct {
         int metric;
@@ -3219,16 +3251,16 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
     return u;
 }
 
-// The smallest and the largest end of the intervals; false where there is none.
-static bool kbi_metric_range(int metric, kbi_lot lot, double* lo, double* hi) {
+// The smallest and the largest end of the intervals. Returns false if there is none.
+static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* hi) {
     double v[3];
     *lo = INFINITY, *hi = -INFINITY;
-    for (int64_t i = 0; i < lot.n; i++)
-        if (kbi_metric_of(metric, lot.of[i], v)) *lo = KBI_MIN(*lo, v[1]), *hi = KBI_MAX(*hi, v[2]);
+    for (int64_t i = 0; i < subset.n; i++)
+        if (kbi_metric_of(metric, subset.of[i], v)) *lo = KBI_MIN(*lo, v[1]), *hi = KBI_MAX(*hi, v[2]);
     return *hi >= *lo;
 }
 
-// "41.23 us", with the words of the metric: what a mark says of itself.
+// The tooltip of a mark: the case, and its metrics with units.
 static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
     kbi_text t = KBI_BLANK;
     char number[40];
@@ -3267,13 +3299,13 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// The points of an implementation, from left to right; to be freed.
+// The points of an implementation, from left to right; the caller frees them.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
-    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
     *n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
+    for (int64_t i = 0; i < p->subset.n; i++) {
         kbi_point* at = &of[*n];
-        at->r = p->lot.of[i];
+        at->r = p->subset.of[i];
         at->x = kbi_panel_x(p, at->r);
         if (kbi_scene_who(s, at->r) == who && at->x > 0 && kbi_metric_of(metric, at->r, at->v)) ++*n;
     }
@@ -3300,15 +3332,15 @@ static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const
         kbi_draw_mark(t, kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]), who, kbi_tip(s, of[i].r));
 }
 
-// Ticks where something was measured.
+// Draws ticks at the measured sizes.
 static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->lot.n);
-    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->lot.n);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
+    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->subset.n);
+    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->subset.n);
     int n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) at[i].r = p->lot.of[i], at[i].x = kbi_panel_x(p, p->lot.of[i]);
-    qsort(at, (size_t)p->lot.n, sizeof *at, kbi_order_points);
-    for (int64_t i = 0; i < p->lot.n; i++) {
+    for (int64_t i = 0; i < p->subset.n; i++) at[i].r = p->subset.of[i], at[i].x = kbi_panel_x(p, p->subset.of[i]);
+    qsort(at, (size_t)p->subset.n, sizeof *at, kbi_order_points);
+    for (int64_t i = 0; i < p->subset.n; i++) {
         char text[40];
         if (!(at[i].x > 0) || (n && values[n - 1] == at[i].x)) continue;
         values[n] = at[i].x;
@@ -3321,12 +3353,12 @@ static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const 
     KBENCH_FREE((void*)labels);
 }
 
-// Where what a case has in memory passes the size of the cache, between two sizes that were measured.
+// Marks the size at which the memory of a case exceeds the L2 cache, interpolated between two measured sizes.
 static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
     int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         at[n].r = r, at[n].x = kbi_panel_x(p, r);
         n += at[n].x > 0 && r->l2_bytes > 0 && r->memory_bytes > 0;
     }
@@ -3345,17 +3377,17 @@ static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) 
     KBENCH_FREE(at);
 }
 
-// Axes over sizes for a metric; false where there is nothing to show.
+// Draws axes over size for a metric. Returns false if there is nothing to show.
 static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
                                 kbi_frame* f) {
     double lo, hi, left = INFINITY, right = -INFINITY;
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
         return false;
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        double x = kbi_panel_x(p, p->lot.of[i]);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        double x = kbi_panel_x(p, p->subset.of[i]);
         if (x > 0) left = KBI_MIN(left, x), right = KBI_MAX(right, x);
     }
     kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
@@ -3370,7 +3402,7 @@ static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     return true;
 }
 
-// A line for each implementation, over the axis of the panel; returns the height.
+// Draws a line per implementation over the axis of the panel; returns the height.
 static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
     kbi_frame f;
@@ -3385,16 +3417,17 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
     return f.y.from + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, f.y.from + 46, width - 8);
 }
 
-// --- powers: log t = log c + sum of e log x, by least squares ---
+// --- power laws: log t = log c + sum of e log x, by least squares ---
 
 typedef struct kbi_fitted {
-    double e[KBI_AXES], c, off; // exponents; ms; standard deviation of the logarithms about it
+    double e[KBI_AXES], c, off; // e: exponents; c: constant in ms; off: standard deviation of the residuals, as
+                                // logarithms
     kbi_swept over;
     int64_t n;
     int axes;
 } kbi_fitted;
 
-// Gauss and Jordan's elimination, in place; false where the equations hang together.
+// Gauss-Jordan elimination, in place. Returns false if the equations are singular.
 static bool kbi_solve(double a[KBI_AXES + 1][KBI_AXES + 2], int n) {
     for (int i = 0; i < n; i++) {
         int best = i;
@@ -3414,55 +3447,59 @@ static bool kbi_solve(double a[KBI_AXES + 1][KBI_AXES + 2], int n) {
     return true;
 }
 
-static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) { // the logarithm
+// the logarithm of an axis value
+static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) {
     kbi_panel all;
     memset(&all, 0, sizeof all);
     if (!f->over.together) all.axis = f->over.of[axis];
     return log(kbi_panel_x(&all, r));
 }
 
-// Of cases of one implementation; false where they are too few, or lie so that no power follows from them.
-static bool kbi_fit_of(kbi_scene* s, kbi_lot lot, kbi_fitted* f) {
+// Fits a power law to the cases of one implementation. Returns false if there are too few cases, or if they do not
+// determine the exponents.
+static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     double a[KBI_AXES + 1][KBI_AXES + 2], squares = 0, x[KBI_AXES + 1];
     memset(a, 0, sizeof a);
     memset(f, 0, sizeof *f);
-    kbi_sweep_of(s, lot, &f->over);
+    kbi_sweep_of(s, subset, &f->over);
     f->axes = f->over.together ? 1 : f->over.n;
-    f->n = lot.n;
-    if (!f->axes || lot.n < f->axes + 2 || f->over.values[0] < 3) return false;
-    for (int64_t i = 0; i < lot.n; i++) {
+    f->n = subset.n;
+    if (!f->axes || subset.n < f->axes + 2 || f->over.values[0] < 3) return false;
+    for (int64_t i = 0; i < subset.n; i++) {
         x[0] = 1;
-        for (int k = 0; k < f->axes; k++) x[k + 1] = kbi_fit_x(f, lot.of[i], k);
+        for (int k = 0; k < f->axes; k++) x[k + 1] = kbi_fit_x(f, subset.of[i], k);
         for (int j = 0; j <= f->axes; j++) {
             for (int k = 0; k <= f->axes; k++) a[j][k] += x[j] * x[k];
-            a[j][f->axes + 1] += x[j] * log(lot.of[i]->time_ms);
+            a[j][f->axes + 1] += x[j] * log(subset.of[i]->time_ms);
         }
     }
     if (!kbi_solve(a, f->axes + 1)) return false;
     f->c = exp(a[0][f->axes + 1]);
     for (int k = 0; k < f->axes; k++) f->e[k] = a[k + 1][f->axes + 1];
-    for (int64_t i = 0; i < lot.n; i++) {
-        double off = log(lot.of[i]->time_ms / f->c);
-        for (int k = 0; k < f->axes; k++) off -= f->e[k] * kbi_fit_x(f, lot.of[i], k);
+    for (int64_t i = 0; i < subset.n; i++) {
+        double off = log(subset.of[i]->time_ms / f->c);
+        for (int k = 0; k < f->axes; k++) off -= f->e[k] * kbi_fit_x(f, subset.of[i], k);
         squares += off * off;
     }
-    f->off = sqrt(squares / (double)(lot.n - f->axes - 1));
+    f->off = sqrt(squares / (double)(subset.n - f->axes - 1));
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Those of one operation, type and implementation, and of one value of each axis that is no number.
-static kbi_lot* kbi_fit_lots(kbi_scene* s, kbi_lot all, int64_t* n) {
-    static const kbi_trait one = { true, true, true, false, true, NULL, NULL };
+// Subsets for the fits: one operation, element type and implementation, and one value of each axis that is not
+// numeric.
+static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
+    static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
 }
 
-static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; } // within 20 %: else there is no one power
+// within 20 %; otherwise no single power law fits
+static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; }
 
-// Markup, of HTML or of SVG: the constant, and each axis with its exponent; words where there is no such power.
+// The fit as markup of HTML or SVG: the constant, and each axis with its exponent.
 static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
     char number[40];
     if (!kbi_fit_follows(f)) {
-        kbi_puts(t, "no one power");
+        kbi_puts(t, "no single power law");
         return;
     }
     const char *name = svg ? "tspan" : "span", *raised = svg ? "tspan dy='-4' font-size='9'" : "sup";
@@ -3473,15 +3510,15 @@ static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
                  kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number), svg ? name : raised);
 }
 
-// What was measured, and through it the power that each implementation follows, where it follows one.
+// Draws the measured times, and the power law of each implementation if one fits.
 static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    static const kbi_trait one = { false, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    static const kbi_grouping one = { false, true, false, false, false, NULL, NULL };
+    int64_t subsets;
+    kbi_subset* of = kbi_split(s, p->subset, &one, &subsets);
     kbi_frame f;
     if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
     double y = f.y.from + 48;
-    for (int64_t i = 0; i < lots; i++) {
+    for (int64_t i = 0; i < subsets; i++) {
         int who = kbi_scene_who(s, of[i].of[0]);
         kbi_text said = KBI_BLANK;
         kbi_fitted fit;
@@ -3508,27 +3545,27 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- heat maps ---
 
-// Times, a cell for each pair of values; of several cases in one the last.
+// Draws times, with a cell for each pair of values. If several cases share a cell, the last one is drawn.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     double lo, hi, v[3], x0 = 62, y0 = 34;
-    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
-    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
+    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->subset.n);
+    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->subset.n);
     char text[40];
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
         return 60;
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        xs[i] = kbi_axis_value(p->lot.of[i], p->axis);
-        ys[i] = kbi_axis_value(p->lot.of[i], p->across);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        xs[i] = kbi_axis_value(p->subset.of[i], p->axis);
+        ys[i] = kbi_axis_value(p->subset.of[i], p->across);
     }
-    int64_t nx = kbi_unique(xs, p->lot.n), ny = kbi_unique(ys, p->lot.n);
+    int64_t nx = kbi_unique(xs, p->subset.n), ny = kbi_unique(ys, p->subset.n);
     double wide = (width - x0 - 4) / (double)nx, high = KBI_MIN(28.0, KBI_MAX(16.0, wide * 0.7));
     kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
     bool numbers = wide >= 34;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         int64_t cx = 0, cy = 0;
         if (!kbi_metric_of(metric, r, v)) continue;
         while (xs[cx] != kbi_axis_value(r, p->axis)) cx++;
@@ -3550,7 +3587,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
         kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
                       kbi_size_text(xs[i], text));
     kbi_text both = KBI_BLANK, cut = KBI_BLANK;
-    kbi_putf(&both, "%s up, %s across; %s, darker is longer", p->across, p->axis, unit.name);
+    kbi_putf(&both, "y: %s, x: %s; %s, darker is longer", p->across, p->axis, unit.name);
     kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
                   kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
     kbi_text_free(&both);
@@ -3559,14 +3596,14 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>figures   what each case reaches of the machine, how it was sampled, and how it stands to another.
+  >>figures     figures of cases: speed of light, samples, ratios.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- speed of light: how near a case is to each of its two roofs ---
 
-// Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
+// Percent of the measured peak bandwidth and of the measured peak arithmetic; NAN if unknown.
 static void kbi_light_of(const kb_result* r, double out[2]) {
-    // the first schema says what is the nearest roof by what binds
+    // schema 1 has no key for the roof; bound tells which roof is the nearest
     bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
     bool computes = r->roof ? !moves : kbi_is(r->bound, "compute");
     out[0] = moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
@@ -3575,7 +3612,7 @@ static void kbi_light_of(const kb_result* r, double out[2]) {
         if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
 }
 
-static const double kbi_light_room = 130; // right of 100 %
+static const double kbi_light_room = 130; // room to the right of 100 %, in pixels
 
 static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, double y, double x0, double x1,
                                bool wide) {
@@ -3594,7 +3631,7 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
         kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
-                      "no bytes, no operations, or no roof known");
+                      "no bytes, operations or roofs are known");
     else if (r->bound)
         kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
 }
@@ -3602,7 +3639,7 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
 static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     bool wide = width > 500;
     double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - kbi_light_room, top = 38;
-    double height = top + row * (double)p->lot.n;
+    double height = top + row * (double)p->subset.n;
     char number[40];
     (void)metric;
     kbi_puts(t, "<path class='bar k0' d='M0 4h10v7h-10z'/><path class='bar k1' d='M90 4h10v7h-10z'/>");
@@ -3614,12 +3651,12 @@ static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
         snprintf(number, sizeof number, "%d%s", 25 * i, i == 4 ? " %" : "");
         kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim", number);
     }
-    for (int64_t i = 0; i < p->lot.n; i++)
-        kbi_draw_light_row(t, s, p->lot.of[i], top + row * (double)i, x0, x1, wide);
+    for (int64_t i = 0; i < p->subset.n; i++)
+        kbi_draw_light_row(t, s, p->subset.of[i], top + row * (double)i, x0, x1, wide);
     return height + 4;
 }
 
-// --- samples: in the order they were taken, and how they are distributed, over one scale ---
+// --- samples in the order of measurement, and their distribution, on one scale ---
 
 enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
 
@@ -3654,21 +3691,23 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
     KBENCH_FREE(sorted);
 }
 
-// What samples are divided by: where medians lie far apart, each case's own, or nothing else could be seen of any.
-static double kbi_samples_by(kbi_lot lot, const kb_result* r) {
+// The divisor of samples: the case's own median if the medians are far apart, because the scatter would be
+// invisible on a common scale.
+static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     double lo = INFINITY, hi = 0;
-    for (int64_t i = 0; i < lot.n; i++) lo = KBI_MIN(lo, lot.of[i]->time_ms), hi = KBI_MAX(hi, lot.of[i]->time_ms);
+    for (int64_t i = 0; i < subset.n; i++)
+        lo = KBI_MIN(lo, subset.of[i]->time_ms), hi = KBI_MAX(hi, subset.of[i]->time_ms);
     return hi > 1.25 * lo ? r->time_ms / 100 : 1;
 }
 
-// The range of most samples: what lies far beyond is drawn at the upper edge, and counted.
-static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyond) {
+// The range of most samples. Samples far outside are drawn at the upper edge and counted.
+static void kbi_samples_range(kbi_subset subset, double* lo, double* hi, int64_t* beyond) {
     double top = -INFINITY, all = -INFINITY;
     *lo = INFINITY;
     *beyond = 0;
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
-        double by = kbi_samples_by(lot, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
+    for (int64_t i = 0; i < subset.n; i++) {
+        const kb_result* r = subset.of[i];
+        double by = kbi_samples_by(subset, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
         double p5 = kbi_finite(r->time_ms_p5) ? r->time_ms_p5 : r->time_ms;
         top = KBI_MAX(top, (p95 + 2 * (p95 - p5)) / by);
         for (int64_t k = 0; k < r->samples_ms.n; k++)
@@ -3676,9 +3715,9 @@ static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyo
                 *lo = KBI_MIN(*lo, r->samples_ms.of[k] / by), all = KBI_MAX(all, r->samples_ms.of[k] / by);
     }
     *hi = KBI_MAX(*lo, KBI_MIN(all, top));
-    for (int64_t i = 0; i < lot.n; i++) {
-        double by = kbi_samples_by(lot, lot.of[i]);
-        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++) *beyond += lot.of[i]->samples_ms.of[k] / by > *hi;
+    for (int64_t i = 0; i < subset.n; i++) {
+        double by = kbi_samples_by(subset, subset.of[i]);
+        for (int64_t k = 0; k < subset.of[i]->samples_ms.n; k++) *beyond += subset.of[i]->samples_ms.of[k] / by > *hi;
     }
 }
 
@@ -3690,9 +3729,10 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     char number[64];
     (void)metric;
     kbi_draw_titles(t, p, width);
-    kbi_samples_range(p->lot, &lo, &hi, &beyond);
+    kbi_samples_range(p->subset, &lo, &hi, &beyond);
     kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
-    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of its own median";
+    if (p->subset.n && kbi_samples_by(p->subset, p->subset.of[0]) != 1)
+        unit.scale = 1, unit.name = "% of the case's median";
     f.x = kbi_scale_of(0, 1, 0, false);
     f.y = kbi_scale_of(lo, hi, 0.06, false);
     f.x.from = 50, f.x.to = middle - 8;
@@ -3704,29 +3744,29 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     f.x.to = middle - 8;
     kbi_draw_line(t, f.x.from, height, f.x.to, height, "axis");
     kbi_draw_line(t, g.x.from, height, g.x.to, height, "axis");
-    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order taken");
+    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order of measurement");
     kbi_draw_text(t, g.x.from, height + 15, "start", "dim", "0");
     kbi_draw_text(t, g.x.to, height + 15, "end", "dim", "share below: 1");
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        int who = kbi_scene_who(s, p->lot.of[i]);
-        kbi_draw_order(t, &f, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
-        kbi_draw_ecdf(t, &g, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        int who = kbi_scene_who(s, p->subset.of[i]);
+        kbi_draw_order(t, &f, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
+        kbi_draw_ecdf(t, &g, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
         shown[who] = true;
     }
-    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
+    snprintf(number, sizeof number, "%lld outside the range, drawn at the edge", (long long)beyond);
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
-// --- forest: ratios against a baseline, those of rivals or those of an earlier run ---
+// --- forest plot: ratios against a baseline, or against an earlier run ---
 
-typedef struct kbi_stand {   // above 1: faster than what it is compared with
-    const char *who, *words; // of which implementation, over which
-    double at, lo, hi, band; // band: within it lies what counts as no difference
+typedef struct kbi_ratio_row { // a ratio; above 1: faster than the baseline
+    const char *who, *words;   // who: the implementation and the baseline; words: the verdict, or NULL
+    double at, lo, hi, band;   // band: ratios within it count as no difference
     kb_verdict verdict;
     const kb_result* r;
-} kbi_stand;
+} kbi_ratio_row;
 
-static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out) {
+static bool kbi_ratio_of_group(kbi_scene* s, const kb_result* r, kbi_ratio_row* out) {
     if (!kbi_has_time(r) || !(r->speedup > 0) || !kbi_finite(r->speedup) || !r->baseline ||
         kbi_is(r->baseline, r->implementation))
         return false;
@@ -3745,7 +3785,7 @@ static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out)
     return true;
 }
 
-static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand* out) {
+static bool kbi_ratio_of_change(const kbi_change* c, double threshold, kbi_ratio_row* out) {
     if (!kbi_comparable(c) || !kbi_finite(c->log)) return false;
     bool interval = kbi_finite(c->lo) && kbi_finite(c->hi);
     memset(out, 0, sizeof *out);
@@ -3755,30 +3795,30 @@ static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand
     out->hi = interval ? exp(-c->lo) : out->at;
     out->band = threshold;
     out->verdict = c->regressed ? KB_SLOWER : c->improved ? KB_FASTER : c->open ? KB_UNRESOLVED : KB_EQUIVALENT;
-    out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "the same";
+    out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "no change";
     out->who = c->after->implementation ? c->after->implementation : "";
     return true;
 }
 
 static int kbi_order_ratios(const void* a, const void* b) {
-    const kbi_stand *p = (const kbi_stand*)a, *q = (const kbi_stand*)b;
+    const kbi_ratio_row *p = (const kbi_ratio_row*)a, *q = (const kbi_ratio_row*)b;
     return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
 }
 
-// All of them, the fastest first.
-static kbi_stand* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
+// All ratios, the fastest first.
+static kbi_ratio_row* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
     int64_t most = changes ? s->contrast->changes.n : s->n;
-    kbi_stand* of = (kbi_stand*)kbi_arena_alloc(&s->arena, sizeof(kbi_stand) * (size_t)(most + 1));
+    kbi_ratio_row* of = (kbi_ratio_row*)kbi_arena_alloc(&s->arena, sizeof(kbi_ratio_row) * (size_t)(most + 1));
     *n = 0;
     for (int64_t i = 0; i < most; i++)
-        *n += changes ? kbi_stand_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
-                      : kbi_stand_of_rival(s, &s->of[i], &of[*n]);
+        *n += changes ? kbi_ratio_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
+                      : kbi_ratio_of_group(s, &s->of[i], &of[*n]);
     qsort(of, (size_t)*n, sizeof *of, kbi_order_ratios);
     return of;
 }
 
-static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const kbi_scale* x, double y, double label,
-                           double width) {
+static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_ratio_row* r, const kbi_scale* x, double y,
+                           double label, double width) {
     static const int marks[] = { 0, 2, 4, 1, 0 }, hues[] = { 5, 2, 1, 5, 5 }; // by verdict
     bool wide = label > 0;
     kbi_text words = KBI_BLANK;
@@ -3799,7 +3839,7 @@ static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const 
     kbi_text_free(&words);
 }
 
-static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, int64_t n, const kbi_stand* all,
+static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_ratio_row* of, int64_t n, const kbi_ratio_row* all,
                               int64_t n_all, double width) {
     bool wide = width > 500;
     double lo = 1, hi = 1, band = 0, row = wide ? 22 : 36, top = 24, label = wide ? width * 0.44 : 0, logs = 0;
@@ -3818,32 +3858,32 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, in
              height - top + 8);
     kbi_draw_line(t, kbi_at(&f.x, 1), top - 8, kbi_at(&f.x, 1), height, "axis");
     for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, s, &of[i], &f.x, top + row * (double)i, label, width);
-    kbi_stand mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
+    kbi_ratio_row mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
     kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
     kbi_draw_text(t, KBI_MAX(left, label + 40), 11, "end", "dim", "slower");
     kbi_draw_text(t, KBI_MAX(right + 4, label + 48), 11, "start", "dim", "faster");
-    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times, shaded: no difference" : "ratio of times");
+    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times; shaded: no difference" : "ratio of times");
     return height + 38;
 }
 
-static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
+static double kbi_draw_ratios(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
     int64_t n, at = 0;
-    kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
-    while (at + 1 < n && all[at].r != p->lot.of[0]) at++;
-    return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
+    kbi_ratio_row* all = kbi_ratios_of(s, changes != 0, &n);
+    while (at + 1 < n && all[at].r != p->subset.of[0]) at++;
+    return kbi_draw_forest(t, s, all + at, p->subset.n, all, n, width);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>roofline  operations a second by operations a byte, under the roofs that were measured.
+  >>roofline    the roofline plot: measured roofs, and cases by arithmetic intensity.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Williams, Waterman and Patterson, 2009.
+// Williams, Waterman and Patterson 2009: Roofline, an insightful visual performance model.
 
 typedef struct kbi_ceiling {
     const char* name;
     double of; // GB/s or GFLOP/s
 } kbi_ceiling;
-typedef struct kbi_ceilings { // of one machine
+typedef struct kbi_ceilings { // the roofs of one machine
     kbi_ceiling memory[8], compute[16];
     int n_memory, n_compute;
 } kbi_ceilings;
@@ -3857,11 +3897,12 @@ static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name,
     of[k].of = KBI_MAX(of[k].of, x);
 }
 
-// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
-static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
+// The roofs in a machine's records. Older records have only the share of the nearest roof, from which the roof is
+// computed.
+static void kbi_ceilings_of(kbi_subset subset, kbi_ceilings* c) {
     memset(c, 0, sizeof *c);
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
+    for (int64_t i = 0; i < subset.n; i++) {
+        const kb_result* r = subset.of[i];
         const char* names[] = { "copy", "read", "write" };
         const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
         for (int k = 0; k < KBI_COUNT(names); k++)
@@ -3886,14 +3927,14 @@ static bool kbi_roofline_has(const kb_result* r) {
     return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
 }
 
-// Where a case lies by the bytes that L2 and DRAM moved, as counted: the operations are the same.
+// The position of a case by the counted bytes of L2 and DRAM; the operations are the same.
 typedef struct kbi_levels {
-    double x[2], y; // operations a byte, of L2 and of DRAM, and a second; x 0: not known
+    double x[2], y; // x: FLOP per byte of L2 and of DRAM, 0 if unknown; y: FLOP per second
 } kbi_levels;
 
 static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     static const char* const names[][2] = { { "intensity_l2", "l2_bytes" }, { "intensity_dram", "dram_bytes" } };
-    const double most = 1e4; // what nearly all comes from cache says nothing of DRAM
+    const double most = 1e4; // if nearly all data comes from the cache, DRAM traffic means nothing
     memset(l, 0, sizeof *l);
     for (int i = 0; i < 2 && r->counters.n && r->time_ms > 0; i++) {
         double x = kbi_object_number(&r->counters, names[i][0]), y = x * kbi_object_number(&r->counters, names[i][1]);
@@ -3904,18 +3945,18 @@ static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     return l->y > 0;
 }
 
-// Scales that hold all cases and the corner of the lowest and the highest roofs.
+// Scales that include all cases and the corners of the lowest and highest roofs.
 static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
     double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         if (!kbi_roofline_has(r)) continue;
         lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
         low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
+    for (int64_t i = 0; i < p->subset.n; i++) {
         kbi_levels l;
-        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        if (!kbi_levels_of(p->subset.of[i], &l)) continue;
         for (int k = 0; k < 2; k++)
             if (l.x[k] > 0) lo = KBI_MIN(lo, l.x[k]), hi = KBI_MAX(hi, l.x[k]);
         low = KBI_MIN(low, l.y), high = KBI_MAX(high, l.y);
@@ -3937,7 +3978,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
            per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
     char number[40];
-    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
+    for (int i = 0; i < c->n_memory; i++) { // y = bandwidth * x, from the left or the lower edge
         double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
         double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
         double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
@@ -3952,10 +3993,10 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     }
 }
 
-// Whether a text there would stand on a mark.
+// Whether a label at this place would cover a mark.
 static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         if (!kbi_roofline_has(r)) continue;
         double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
         if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
@@ -3973,9 +4014,9 @@ static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceiling
         kbi_draw_line(t, x, y, f->x.to, y, "roof");
         kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
         kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
+        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B", kbi_digits(from, 2, number));
         double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
-        int at = 0; // above the line or below, at its right end or its left
+        int at = 0; // above or below the line, at its right or left end
         while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
         if (fabs(y - last) > 11)
             kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
@@ -3988,18 +4029,18 @@ typedef struct kbi_box {
     double x, y, w;
 } kbi_box;
 
-// Names of operations beside one of their marks each, where there is room.
+// Writes the name of each operation next to one of its marks, if there is room.
 static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
+    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->subset.n + 1));
     kbi_set said = KBI_BLANK;
     int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
         if (kbi_roofline_has(r)) taken[n++] = mark;
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         const char* name = kbi_case_text(s, r, false);
         uint64_t key = kbi_hash(14695981039346656037u, name);
         bool free_ = kbi_roofline_has(r);
@@ -4015,19 +4056,19 @@ static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* 
     KBENCH_FREE(taken);
 }
 
-// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
+// Connects the sizes of one implementation of an operation by a thin line, in the order of arithmetic intensity.
 static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    for (int64_t i = 0; i < lots; i++) {
+    static const kbi_grouping one = { true, true, false, false, false, NULL, NULL };
+    int64_t subsets;
+    kbi_subset* of = kbi_split(s, p->subset, &one, &subsets);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
+    for (int64_t i = 0; i < subsets; i++) {
         int64_t n = 0;
         for (int64_t k = 0; k < of[i].n; k++)
             if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
         if (n < 2) continue;
         qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // a vertical line shows nothing
         kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
         for (int64_t k = 0; k < n; k++)
             kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
@@ -4036,7 +4077,7 @@ static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* 
     KBENCH_FREE(at);
 }
 
-// A ring for L2 and a dot for DRAM, where x is not negative.
+// A ring for L2 and a dot for DRAM, if x is not negative.
 static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double y) {
     if (x[0] >= 0 && x[1] >= 0) kbi_draw(t, "<path class='thin k^' d='M~ ~L~ ~'/>", hue, x[0], y, x[1], y);
     if (x[0] >= 0)
@@ -4044,13 +4085,13 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
     if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
 }
 
-// Whether any case has such.
+// Draws the L2 and DRAM positions. *shown: whether a case has them.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        int who = kbi_scene_who(s, p->lot.of[i]);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        int who = kbi_scene_who(s, p->subset.of[i]);
         kbi_levels l;
-        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        if (!kbi_levels_of(p->subset.of[i], &l)) continue;
         const double x[] = { l.x[0] > 0 ? kbi_at(&f->x, l.x[0]) : -1, l.x[1] > 0 ? kbi_at(&f->x, l.x[1]) : -1 };
         kbi_draw_level_pair(t, who % KBI_HUES, x, kbi_at(&f->y, l.y));
         any = shown[who] = true;
@@ -4058,7 +4099,7 @@ static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const
     return any;
 }
 
-// What the picture does not say by itself, from y on; how far down that reaches.
+// Notes below the figure, from y on; returns their height.
 static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, int64_t n, bool levels,
                                       double y) {
     double down = 6;
@@ -4066,15 +4107,16 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
     char missing[80];
     if (levels) {
         kbi_draw_level_pair(t, KBI_HUES - 1, pair, y - 4);
-        kbi_draw_text(t, 32, y, "start", "dim", "ring and dot: by the bytes that L2 and DRAM moved, as counted");
+        kbi_draw_text(t, 32, y, "start", "dim", "ring: by L2 bytes, dot: by DRAM bytes, from counters");
         down += 16;
     }
-    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
-    if (n && n < p->lot.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
+    snprintf(missing, sizeof missing, "%lld more do not declare both bytes and operations",
+             (long long)(p->subset.n - n));
+    if (n && n < p->subset.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
     if (!c->n_memory)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no bandwidth is in these records"), down += 16;
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured bandwidth"), down += 16;
     if (!c->n_compute)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no roof of arithmetic is in these records"), down += 16;
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no compute roof"), down += 16;
     return down;
 }
 
@@ -4085,20 +4127,20 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     kbi_frame f;
     int64_t n = 0;
     (void)metric;
-    kbi_ceilings_of(p->lot, &c);
+    kbi_ceilings_of(p->subset, &c);
     kbi_roofline_scales(p, &c, &f);
     kbi_draw_titles(t, p, width);
     f.x.from = 52, f.x.to = width - 8;
     f.y.from = height, f.y.to = 46;
     kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
     kbi_draw_y(t, &f, unit.scale, unit.name);
-    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
+    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "arithmetic intensity, FLOP/B");
     kbi_draw_roofs(t, &c, &f);
     kbi_draw_ceilings(t, p, &c, &f);
     kbi_draw_roofline_paths(t, s, p, &f);
     bool levels = kbi_draw_levels(t, s, p, &f, shown);
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         int who = kbi_scene_who(s, r);
         if (!kbi_roofline_has(r)) continue;
         kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
@@ -4109,41 +4151,42 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     kbi_draw_roofline_names(t, s, p, &f);
     if (!n && !levels)
         kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
-                      "no case says both kb_bytes and kb_flops");
+                      "no case declares both kb_bytes and kb_flops");
     double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
     end += kbi_draw_roofline_notes(t, p, &c, n, levels, end + 6);
     return end;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>page      the kinds of figures; one as a file of its own; what a page needs beside its content.
+  >>page        the kinds of figures; one figure as a file; style and script of a page.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the kinds ---
 
-// Rows are in the order of the ratios, so that a picture has a stretch of them.
+// Rows are in the order of the ratios, and each figure has a range of rows.
 static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
-    kbi_lot lot = { NULL, 0 };
+    kbi_subset subset = { NULL, 0 };
     int64_t n = 0;
     if (changes && !s->contrast) return;
-    kbi_stand* of = kbi_ratios_of(s, changes, &n);
-    lot.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
-    for (int64_t i = 0; i < n; i++) lot.of[lot.n++] = of[i].r;
-    kbi_find_rows(lot, out);
+    kbi_ratio_row* of = kbi_ratios_of(s, changes, &n);
+    subset.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) subset.of[subset.n++] = of[i].r;
+    kbi_find_rows(subset, out);
 }
-static void kbi_find_rivals(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
+static void kbi_find_group_ratios(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
 static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, true, out); }
 static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
 
 typedef struct kbi_plot {
-    const char *name, *missing; // what is said where there is nothing to draw
+    const char *name, *missing; // missing: the text if there is nothing to draw
     void (*find)(kbi_scene* s, kbi_panels* out);
-    double (*draw)(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric); // returns the height
+    // returns the height
+    double (*draw)(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric);
     int metric;
-    bool wide; // one below the other
+    bool wide; // one figure per row of the page
 } kbi_plot;
 
-#define KBI_NO_SWEEP "no operation was measured at two sizes: sweep an axis, as in -a n=1024:1048576:*4"
+#define KBI_NO_SWEEP "no operation was measured at two sizes; sweep an axis, for example -a n=1024:1048576:*4"
 static const kbi_plot kbi_plots[] = {
     { "speed", "no case has a time", kbi_find_light, kbi_draw_light, 0, true },
     { "roofline", "no case has a time", kbi_find_machines, kbi_draw_roofline, 0, true },
@@ -4154,13 +4197,14 @@ static const kbi_plot kbi_plots[] = {
     { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
     { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
     { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
-    { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0,
-      true },
-    { "changes", "nothing to compare with: --baseline names an earlier run", kbi_find_changes, kbi_draw_rivals, 1,
-      true }
+    { "ratios", "no implementations were compared; KBENCH_IMPL adds an implementation", kbi_find_group_ratios,
+      kbi_draw_ratios, 0, true },
+    { "changes", "there is nothing to compare with; name an earlier run with --baseline", kbi_find_changes,
+      kbi_draw_ratios, 1, true }
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
+    if (kbi_same_name(name, "rivals")) name = "ratios"; // the former name
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
         if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
     return NULL;
@@ -4178,7 +4222,7 @@ static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, cons
 
 enum { KBI_SVG_PANELS = 48 };
 
-// A figure alone, with its own style: for papers and slides.
+// A single figure with its own style, for papers and slides.
 static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
                     const kbi_plot* plot) {
     kbi_scene s;
@@ -4200,7 +4244,7 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
     }
     if (shown < panels.n) {
         char more[80];
-        snprintf(more, sizeof more, "%lld more; --where chooses", (long long)(panels.n - shown));
+        snprintf(more, sizeof more, "%lld more; select with --where", (long long)(panels.n - shown));
         y += row + 22, row = 6;
         kbi_draw_text(&body, 0, y, "start", "dim", more);
     }
@@ -4216,7 +4260,7 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
     KBENCH_FREE(panels.of);
     kbi_arena_free(&s.arena);
 }
-// --- a page, beside its content ---
+// --- style and script of a page ---
 
 // clang-format off
 static const char* const kbi_page_style[] = {
@@ -4292,7 +4336,7 @@ static const char* const kbi_page_style[] = {
     "@page{margin:14mm}}"
 };
 
-// Sorting, filtering, hiding columns, theme, copying, downloads: all else works without it.
+// Sorting, filtering, hiding columns, theme, copying and downloads. The rest of the page works without script.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
     "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
@@ -4385,12 +4429,13 @@ static void kbi_page_end(kbi_text* t) {
 
 // --- the records ---
 
-enum { KBI_PAGE_SAMPLES = 4096 }; // of all cases together; more are thinned out, evenly
+enum { KBI_PAGE_SAMPLES = 4096 }; // most samples of all cases together; beyond this, samples are thinned evenly
 
-// How many samples of each case the page has.
+// How many samples of each case the page contains.
 static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
 
-static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) { // more digits than a timer has
+// more digits than a timer has
+static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) {
     int64_t n = KBI_MIN(samples.n, share);
     kbi_puts(t, samples.n ? "[" : "null");
     for (int64_t i = 0; i < n; i++) {
@@ -4411,8 +4456,8 @@ static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* ke
         kbi_json_field(t, field, key->kind);
 }
 
-// Keys and values of a record as --json has them, but those that are null; of those that all records have in common
-// only these, or only the others. No "<" is in it, which could end the script.
+// Writes the keys and values of a record as --json does, without nulls. wanted: only the keys that all records
+// have in common; otherwise only the others. "<" is escaped, because it could end the script element.
 static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
     kbi_text json = KBI_BLANK;
     const char* comma = "{";
@@ -4452,13 +4497,13 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cases     what a page says first: verdict, what to know before trusting it, the table of all cases.
+  >>cases       the top of a page: verdict, warnings, table of all cases.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_page {
     kbi_text* t;
     kbi_scene scene;
-    kbi_text sections; // links to them
+    kbi_text sections; // links to the sections
     int64_t failed, skipped;
 } kbi_page;
 
@@ -4469,14 +4514,14 @@ static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
 
 // --- the verdict ---
 
-// Who wins how often among rivals, and by how much at best.
+// Writes which implementation wins most comparisons, and its largest speedup.
 static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
-    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
+    static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     int64_t* wins = (int64_t*)kbi_arena_alloc(&s->arena, sizeof(int64_t) * (size_t)(s->n_who + 1));
-    int64_t lots, contests = 0, sure = 0, most = 0;
+    int64_t subsets, contests = 0, sure = 0, most = 0;
     const kb_result* best = NULL;
-    kbi_lot* of = kbi_split(s, s->timed, &rivals, &lots);
-    for (int64_t i = 0; i < lots; i++) {
+    kbi_subset* of = kbi_split(s, s->timed, &group, &subsets);
+    for (int64_t i = 0; i < subsets; i++) {
         const kb_result* r = of[i].of[0];
         int who = 0;
         if (!r->winner) continue;
@@ -4493,7 +4538,7 @@ static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
     }
     if (!contests) return false;
     char number[40];
-    kbi_draw(t, "<b>$</b> is the fastest of its rivals in ", s->who[most]);
+    kbi_draw(t, "<b>$</b> is the fastest implementation in ", s->who[most]);
     if (contests == 1)
         kbi_puts(t, "the one comparison");
     else
@@ -4522,7 +4567,7 @@ static void kbi_page_verdict(kbi_page* p) {
     if (kbi_page_winners(p->t, s)) return;
     for (int64_t i = 0; i < s->timed.n; i++) {
         const kb_result* r = s->timed.of[i];
-        if (!(r->gpu_efficiency <= 100)) continue; // more: the data came from cache
+        if (!(r->gpu_efficiency <= 100)) continue; // above 100 %, the data came from the cache
         if (!near || r->gpu_efficiency > near->gpu_efficiency) near = r;
     }
     const kb_result* one = s->timed.n == 1 ? s->timed.of[0] : NULL;
@@ -4530,7 +4575,7 @@ static void kbi_page_verdict(kbi_page* p) {
     if (one && kbi_finite(one->precision)) kbi_draw(p->t, " &#177; $", kbi_show_percent(one->precision, number));
     if (one && near) kbi_draw(p->t, ", and reaches $", kbi_show_percent(near->gpu_efficiency / 100, number));
     if (!one && near)
-        kbi_draw(p->t, "Nearest to what the machine can do is <b>$</b>: $", kbi_case_text(s, near, true),
+        kbi_draw(p->t, "The case nearest to its roof is <b>$</b>: $", kbi_case_text(s, near, true),
                  kbi_show_percent(near->gpu_efficiency / 100, number));
     if (near) kbi_draw(p->t, " of the $ roof", near->roof ? near->roof : "nearest");
     if (one || near) kbi_puts(p->t, ".");
@@ -4589,7 +4634,7 @@ static void kbi_page_header(kbi_page* p, const char* title) {
                  r->command);
 }
 
-// --- warnings, each with what to do ---
+// --- warnings with advice ---
 
 static void kbi_page_warnings(kbi_page* p) {
     const kbi_scene* s = &p->scene;
@@ -4602,13 +4647,13 @@ static void kbi_page_warnings(kbi_page* p) {
         if (!n) continue;
         if (!any)
             kbi_puts(p->t,
-                     "<section class='warn' aria-label='warnings'><b>What to know before trusting this</b><ul>\n");
+                     "<section class='warn' aria-label='warnings'><b>Read this before you use the numbers</b><ul>\n");
         any = true;
         kbi_draw(p->t, "<li><b@>@</b> ", kb_flag_is_error((kb_flag)f) ? " class='fail'" : "",
                  kb_flag_name((kb_flag)f));
         kbi_putf(p->t, "<span class='dim'>%lld case%s</span>: ", (long long)n, n == 1 ? "" : "s");
         kbi_draw(p->t, "$", kbi_flag_advice((kb_flag)f, first->gpu != NULL));
-        if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "as in " : "", first->name);
+        if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "for example " : "", first->name);
         kbi_puts(p->t, "</li>\n");
     }
     if (any) kbi_puts(p->t, "</ul></section>\n");
@@ -4652,7 +4697,7 @@ static double kbi_page_value(const kb_result* r, int cell) {
     return x;
 }
 
-// Which columns have something, and in which unit: that of the middle one, so that few need many digits.
+// Which columns have values, and their units. The unit fits the median, so that few digits are necessary.
 static void kbi_page_columns(kbi_scene* s, kbi_columns_shown* c) {
     double* x = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)(s->n + 1));
     memset(c, 0, sizeof *c);
@@ -4673,7 +4718,7 @@ static void kbi_page_heading(kbi_text* t, const kbi_columns_shown* c) {
     kbi_puts(t, "<thead><tr><th aria-sort='none'>case</th><th aria-sort='none'>implementation</th>");
     for (int k = 0; k < KBI_CELLS; k++) {
         bool unit = k == KBI_CELL_TIME || k == KBI_CELL_GBPS || k == KBI_CELL_FLOPS;
-        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>remarks</th>");
+        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>flags</th>");
         if (!c->has[k]) continue;
         kbi_draw(t, "<th class='n @' aria-sort='none'@>@@@</th>", kbi_page_cells[k].group,
                  kbi_page_cells[k].down ? " data-down='1'" : "", kbi_page_cells[k].title,
@@ -4696,7 +4741,8 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
                  word ? kbi_md_word(r) : "-", "</span>");
         return;
     }
-    if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) { // what stands there is not all of it
+    // the cell shows a rounded or shortened value; the tooltip has all digits
+    if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) {
         snprintf(full, sizeof full, "%.6g", x);
         kbi_unlocalise(full);
         kbi_draw(t, " data-v='@'", full);
@@ -4720,7 +4766,7 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
     kbi_puts(t, "</td>");
 }
 
-static void kbi_page_key(kbi_text* t, int who) { // an implementation's mark, in text
+static void kbi_page_key(kbi_text* t, int who) { // an implementation's mark, within text
     kbi_puts(t, "<svg class='key' viewBox='-6 -6 12 12' aria-hidden='true'>");
     kbi_draw_mark(t, 0, 0, who, NULL);
     kbi_puts(t, "</svg>");
@@ -4758,10 +4804,8 @@ static void kbi_page_table(kbi_page* p) {
     if (!c.has[KBI_CELL_TIME])
         c.has[KBI_CELL_TIME] = true, c.unit[KBI_CELL_TIME] = kbi_metric_unit(KBI_METRIC_TIME, 1);
     kbi_page_section(p, "all", "All cases");
-    kbi_puts(
-        p->t,
-        "<div class='tools'><input type='search' id='find' placeholder='filter: words of a row' aria-label='filter'>"
-        "<span id='found' class='dim' role='status'></span>\n");
+    kbi_puts(p->t, "<div class='tools'><input type='search' id='find' placeholder='filter the rows by words' "
+                   "aria-label='filter'><span id='found' class='dim' role='status'></span>\n");
     for (int k = 0; k < KBI_CELLS; k++) {
         const char* group = kbi_page_cells[k].group;
         bool again = k && kbi_is(group, kbi_page_cells[k - 1].group) && c.has[k - 1];
@@ -4776,14 +4820,18 @@ static void kbi_page_table(kbi_page* p) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>html      a page of one file: what it says first, figures, machine, and the records themselves.
+  >>html        the page: top, figures, machine, records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- pictures ---
+// --- figures ---
 
-enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 18 }; // small pictures at once, and behind a fold
+enum {
+    KBI_PAGE_FEW = 9,
+    KBI_PAGE_MANY = 18
+}; // small figures shown at once, and further ones in a collapsed
+    // section
 
-// Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
+// Large figures are drawn twice, the second time for narrow screens. A collapsed section has one version.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
     if (!plot->wide) {
         kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "fit");
@@ -4795,7 +4843,7 @@ static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* p
     kbi_puts(p->t, "</figure>\n");
 }
 
-// All panels of a kind: the first ones, the others behind a fold.
+// All panels of a kind: the first ones, and the others in a collapsed section.
 static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
     int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
     const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
@@ -4804,14 +4852,14 @@ static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels*
         if (i == few && plot->find != kbi_find_machines) {
             kbi_puts(p->t, close);
             int64_t more = panels->n - few;
-            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].lot.n;
+            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].subset.n;
             kbi_putf(p->t, "<details><summary>%lld more</summary>\n%s", (long long)more, open);
         }
         kbi_page_panel(p, plot, &panels->of[i], i >= few && plot->find != kbi_find_machines);
     }
     kbi_puts(p->t, close);
     if (panels->n > most)
-        kbi_draw(p->t, "<p class='dim'>The others: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
+        kbi_draw(p->t, "<p class='dim'>More figures: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
                  plot->name);
     if (most > few && plot->find != kbi_find_machines) kbi_puts(p->t, "</details>\n");
 }
@@ -4828,23 +4876,22 @@ static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, c
     KBENCH_FREE(panels.of);
 }
 
-// Lines over size, once for each metric that there is; which is seen, a choice without script says.
+// Lines over size, one figure per metric. Radio buttons select the visible metric without script.
 static void kbi_page_lines(kbi_page* p) {
     static const char* const kinds[] = { "time", "gbps", "gflops", "efficiency" };
     kbi_panels panels = KBI_BLANK;
     kbi_find_lines(&p->scene, &panels);
     if (panels.n) {
         kbi_page_section(p, "sizes", "Over size");
-        kbi_puts(
-            p->t,
-            "<p class='dim'>A line for each implementation, with the 95 % interval as a band where it is wide enough "
-            "to be seen. Pictures of one operation share their scale.</p>\n<div class='switch'>\n");
+        kbi_puts(p->t,
+                 "<p class='dim'>A line for each implementation. The band is the 95 % interval, drawn if it is wide "
+                 "enough to be seen. Figures of one operation share their scale.</p>\n<div class='switch'>\n");
         for (int m = 0; m < KBI_COUNT(kinds); m++)
-            if (kbi_lot_has(p->scene.timed, m))
+            if (kbi_subset_has(p->scene.timed, m))
                 kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m,
                          m ? "" : " checked", m, kbi_metrics[m].name);
         for (int m = 0; m < KBI_COUNT(kinds); m++) {
-            if (!kbi_lot_has(p->scene.timed, m)) continue;
+            if (!kbi_subset_has(p->scene.timed, m)) continue;
             kbi_draw(p->t, "<div class='pane p^'>\n", m);
             kbi_page_panels(p, kbi_plot_named(kinds[m]), &panels);
             kbi_puts(p->t, "</div>\n");
@@ -4856,30 +4903,31 @@ static void kbi_page_lines(kbi_page* p) {
 
 static void kbi_page_fits(kbi_page* p) {
     int64_t n;
-    kbi_lot* lots = kbi_fit_lots(&p->scene, p->scene.timed, &n);
+    kbi_subset* subsets = kbi_fit_subsets(&p->scene, p->scene.timed, &n);
     bool any = false;
     for (int64_t i = 0; i < n; i++) {
         kbi_fitted fit;
         kbi_text formula = KBI_BLANK;
         char off[40];
-        if (!kbi_fit_of(&p->scene, lots[i], &fit)) continue;
+        if (!kbi_fit_of(&p->scene, subsets[i], &fit)) continue;
         if (!any) {
             kbi_page_section(p, "scaling", "How time grows");
             kbi_puts(
                 p->t,
-                "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
-                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 "
-                "%, as where "
-                "small sizes all take the same, there is no one power.</p>\n"
+                "<p class='dim'>Time is fitted by a constant times a power of each axis: least squares of the "
+                "logarithms. With an "
+                "exponent of 1, twice the size takes twice as long. Off by: the typical distance of a case from the "
+                "fit. Over 20 %, for example if "
+                "all small sizes take the same time, no single power law fits.</p>\n"
                 "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
                 "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
         }
         any = true;
         kbi_fit_text(&formula, &fit, false);
-        kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
-        kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
+        kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, subsets[i].of[0], false));
+        kbi_page_key(p->t, kbi_scene_who(&p->scene, subsets[i].of[0]));
         kbi_draw(p->t, "$</td><td>@</td><td class='n'>$</td>",
-                 lots[i].of[0]->implementation ? lots[i].of[0]->implementation : "", formula.s,
+                 subsets[i].of[0]->implementation ? subsets[i].of[0]->implementation : "", formula.s,
                  kbi_show_percent(expm1(fit.off), off));
         kbi_putf(p->t, "<td class='n'>%lld</td></tr>\n", (long long)fit.n);
         kbi_text_free(&formula);
@@ -4905,10 +4953,9 @@ static void kbi_page_kernels(kbi_page* p) {
         if (!r->kernel || !kbi_set_add(&said, launch)) continue;
         if (!any) {
             kbi_page_section(p, "kernels", "Kernels");
-            kbi_puts(
-                p->t,
-                "<details><summary>each kernel that a case launches first: grid, block, registers, memory, occupancy"
-                "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
+            kbi_puts(p->t,
+                     "<details><summary>the first kernel of each case: grid, block, registers, memory, occupancy"
+                     "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
             for (int k = 0; k < KBI_COUNT(keys); k++) kbi_draw(p->t, "<th class='n'>@</th>", titles[k]);
             kbi_puts(p->t, "</tr></thead><tbody>\n");
         }
@@ -4934,7 +4981,8 @@ static void kbi_page_kernels(kbi_page* p) {
 
 // --- the machine ---
 
-// What records say under a key: the values, or the range of a number that is measured anew for each; "" for nothing.
+// The values of a key in all records: texts, or the range of a number that differs between cases; "" if there are
+// none.
 static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
     kbi_set said = KBI_BLANK;
     double lo = INFINITY, hi = -INFINITY;
@@ -4980,41 +5028,39 @@ static void kbi_page_machines(kbi_page* p) {
     kbi_text_free(&before);
 }
 
-// --- for who sees such a page for the first time ---
+// --- explanations for new readers ---
 
 static void kbi_page_lessons(kbi_page* p) {
     static const char* const lessons[][2] = {
         { "What is the time of a case?",
-          "The median over many samples of one launch of the timed block, less what the timer itself reads. "
-          "Half of the "
-          "samples were faster and half slower; a few that something disturbed do not move it, as they would a "
-          "mean." },
+          "The median of many samples of one launch of the timed block, minus the bias of the timer. "
+          "Half of the samples were faster and half were slower. A few disturbed samples do not move "
+          "the median, but they would move a mean." },
         { "What does &#177; mean?",
-          "Half the 95 % interval of the median: measured again in the same way, the median would most likely "
-          "lie within it. "
-          "It says nothing of what another process, another day or another machine would give; --procs N asks "
-          "that." },
+          "Half the width of the 95 % confidence interval of the median. If you repeat the measurement "
+          "in the same way, the new median most likely lies near this interval. The interval does not "
+          "cover another process, another day or another machine. --procs N measures the difference "
+          "between processes." },
         { "Cold, hot, rotate?",
-          "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
-          "Hot: the same "
-          "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
-          "of one cache state and one timer." },
+          "Cold: the data was evicted from the L2 cache before each launch, as if other work ran in "
+          "between. Hot: each launch uses the same data, which is still in the cache. Rotate: launches "
+          "run back to back on copies of the data. Compare only times of the same cache state and the "
+          "same timer." },
         { "What is a roof?",
-          "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
-          "of one type. A "
-          "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
-          "moves fewer bytes. "
-          "More than 100 % is possible where the data comes from cache. The share of a cold case is of a cold copy "
-          "of as many bytes: a cold time ends before up to an L2 of what was written last reaches memory." },
+          "A peak that was measured on this machine: the best copy, or the best arithmetic of one type. "
+          "A memory-bound case at 80 % of the copy roof can become at most 1.25 times as fast, unless "
+          "it moves fewer bytes. More than 100 % is possible if data comes from the cache. A cold case "
+          "is compared with a cold copy of the same size, because the last writes, up to the size of "
+          "the L2 cache, reach memory after the time ends." },
         { "Memory-bound, compute-bound, latency-bound?",
-          "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
-          "the flat one, "
-          "arithmetic. Far below both, it is neither: the launch is too short, or too little is under way at once." },
-        { "When is one faster than another?",
-          "Where the whole interval of the ratio lies above 1 and above the noise floor, which is how far a "
-          "second copy of the "
-          "baseline came out from itself. If the interval reaches across, the honest answer is: not known from "
-          "these samples." }
+          "The roofline shows the limit. Left of the corner, the limit is the bandwidth (the slanted "
+          "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
+          "both is bound by latency: the launch is too short, or too few operations are in flight." },
+        { "When is one implementation faster than another?",
+          "If the whole interval of the ratio lies above 1 and above the noise floor, the "
+          "implementation is faster. The noise floor is the difference that the baseline shows against "
+          "itself (an A/A control). If the interval includes 1, these samples do not show which one is "
+          "faster." }
     };
     kbi_page_section(p, "help", "How to read this");
     for (int i = 0; i < KBI_COUNT(lessons); i++)
@@ -5023,10 +5069,11 @@ static void kbi_page_lessons(kbi_page* p) {
 
 static void kbi_page_download(kbi_page* p) {
     kbi_page_section(p, "data", "The records");
-    kbi_puts(p->t, "<p>This page holds them: <code>--load</code> reads it like a file of <code>--json</code>");
+    kbi_puts(p->t, "<p>This page contains the records: <code>--load</code> reads it like a file of "
+                   "<code>--json</code>");
     for (int64_t i = 0; i < p->scene.n; i++) {
         if (p->scene.of[i].samples_ms.n <= kbi_page_share(p->scene.n)) continue;
-        kbi_putf(p->t, ", but that samples_ms has %lld of a case at most, evenly spaced",
+        kbi_putf(p->t, ", except that samples_ms has at most %lld values per case, evenly spaced",
                  (long long)kbi_page_share(p->scene.n));
         break;
     }
@@ -5034,7 +5081,7 @@ static void kbi_page_download(kbi_page* p) {
                    "type='button'>download CSV</button></div>\n");
 }
 
-// contrast: what changed since an earlier run; NULL: there is none.
+// contrast: the comparison with an earlier run; NULL if there is none.
 static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
     kbi_page p;
     kbi_text title = KBI_BLANK, header = KBI_BLANK, body = KBI_BLANK;
@@ -5049,36 +5096,36 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_warnings(&p);
     kbi_page_figures(
         &p, "changes", "Changes",
-        "Each case's time in the earlier run over its time now, with the interval; the shaded band is the "
+        "The time of each case in the earlier run over its time now, with the interval. The shaded band is the "
         "threshold.");
     kbi_page_table(&p);
     kbi_page_figures(
         &p, "speed", "Speed of light",
-        "How much of the bandwidth and of the arithmetic that this very machine was measured to reach; the "
-        "longer bar is what limits, unless both are short.");
+        "The share of this machine's measured peak bandwidth and peak arithmetic that each case reaches. The "
+        "longer bar shows the limit, unless both bars are short.");
     kbi_page_figures(
         &p, "roofline", "Roofline",
-        "Roofs as measured on this machine. What lies on a roof cannot become faster but by moving less or computing "
-        "less.");
+        "The roofs are peaks measured on this machine. A case on a roof becomes faster only if it moves fewer bytes "
+        "or computes less.");
     kbi_page_lines(&p);
-    kbi_page_figures(&p, "heat", "Two axes", "A cell for each pair of sizes.");
+    kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
     kbi_page_fits(&p);
-    kbi_page_figures(&p, "rivals", "Against the baseline",
-                     "The baseline's time over each rival's, from rounds that they shared, the fastest first.");
+    kbi_page_figures(&p, "ratios", "Against the baseline",
+                     "The baseline's time over the time of each implementation, from interleaved rounds, the "
+                     "fastest first.");
     kbi_page_figures(
         &p, "samples", "Samples",
-        "Left: every sample in the order taken, where drift and throttling show. Right: which share of them lies "
-        "below a time, where two modes show as two steps.");
+        "Left: every sample in the order of measurement; drift and throttling are visible here. Right: the share of "
+        "samples below each time; two modes appear as two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
     kbi_page_lessons(&p);
     kbi_page_download(&p);
     kbi_page_head(t, title.s);
-    kbi_draw(
-        t,
-        "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @; no script or file from "
-        "elsewhere is used.</footer>\n</main>\n",
-        header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
+    kbi_draw(t,
+             "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @. The page loads no "
+             "script or file from elsewhere.</footer>\n</main>\n",
+             header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
     kbi_page_data(t, records, n);
     kbi_page_end(t);
     kbi_text* of[] = { &title, &header, &body, &p.sections };
@@ -5087,11 +5134,11 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>gate      baselines, histories, goals, and what they make of the exit code.
+  >>gate        the regression gate: baselines, histories, goals, and the exit code.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_load_choose(const kbi_options* o,
-                            kbi_records* r); // of >>load: what --op, --filter and the like leave
+                            kbi_records* r); // in >>load: applies --op, --filter and similar options
 
 enum { KBI_FAIL_REGRESS, KBI_FAIL_CHANGE, KBI_FAIL_NOISE, KBI_FAIL_NEVER };
 
@@ -5107,10 +5154,10 @@ static int kbi_fail_on(void) {
     return KBI_FAIL_REGRESS;
 }
 
-// The exit code of changes and goals.
-static int kbi_toll_code(const kbi_assessment* a, bool compared, int64_t missed) {
+// The exit code from changes and goals.
+static int kbi_regression_code(const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on();
-    bool worse = a->regressed || a->more, other = a->added || a->removed || a->mended;
+    bool worse = a->regressed || a->more, other = a->added || a->removed || a->recovered;
     if (on == KBI_FAIL_NEVER) return KBI_EXIT_FINE;
     if (worse || missed) return KBI_EXIT_REGRESSED;
     if (on == KBI_FAIL_CHANGE && (a->improved || a->less || other)) return KBI_EXIT_REGRESSED;
@@ -5123,11 +5170,11 @@ static int kbi_toll_code(const kbi_assessment* a, bool compared, int64_t missed)
 typedef struct kbi_goal { // "layernorm:gpu_efficiency>=80"
     kbi_patterns which;
     kbi_shown what;
-    bool least, strict; // >= or >; < or >
+    bool least, strict; // least: >= or >; strict: > or <
     double value;
 } kbi_goal;
 
-// false after an error message
+// Returns false after an error message.
 static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     const char* colon = strrchr(text, ':');
     bool counter = colon && colon - text >= 7 && strncmp(colon - 7, "counter", 7) == 0;
@@ -5152,11 +5199,12 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     bool good =
         (*sign == '<' || *sign == '>') && end != number && (!*end || kbi_is(end, "%")) && kbi_finite(g->value);
     if (!good)
-        kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, as in layernorm:gpu_efficiency>=80, not '%s'",
+        kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, for example layernorm:gpu_efficiency>=80, "
+                  "not '%s'",
                   text);
     good = good && kbi_shown_named("goal", name, &g->what);
     if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number that could be held against one", g->what.key->name), false);
+        good = (kbi_error("--goal: %s is not a number, so it cannot be compared with one", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -5172,12 +5220,12 @@ static bool kbi_goals_check(void) {
 }
 
 static bool kbi_goal_met(const kbi_goal* g, double x) {
-    if (kbi_nan(x)) return false; // what nobody measured is not reached
+    if (kbi_nan(x)) return false; // a value that was not measured does not reach the goal
     return g->least ? (g->strict ? x > g->value : x >= g->value) : g->strict ? x < g->value : x <= g->value;
 }
 
-// Shows what became of each goal; the number of cases that miss one. Those without a number are no case of a goal's:
-// they fail by themselves, or were skipped.
+// Prints the result of each goal; returns the number of cases that miss one. Cases without a time do not count:
+// they failed or were skipped.
 static int64_t kbi_goals_show(FILE* out, const kb_result* r, int64_t n) {
     int64_t missed = 0;
     for (int i = 0; i < kbi_wanted.goal.n; i++) {
@@ -5214,7 +5262,8 @@ static bool kbi_plain_name(const char* s) {
 
 static void kbi_baseline_path(kbi_text* out, const char* name) { kbi_putf(out, ".kbench/%s.json", name); }
 
-// The records of NAME, which is .kbench/NAME.json where there is one, else a file; false after an error message.
+// Reads the records of NAME: .kbench/NAME.json if it exists, otherwise a file. Returns false after an error
+// message.
 static bool kbi_read_baseline(const kbi_options* o, const char* option, const char* name, kbi_records* r) {
     kbi_text path = KBI_BLANK;
     memset(r, 0, sizeof *r);
@@ -5222,13 +5271,14 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     bool named = kbi_plain_name(name) && access(path.s, F_OK) == 0;
     bool good = named || access(name, F_OK) == 0;
     if (!good && kbi_plain_name(name))
-        kbi_error("--%s %s: there is neither %s nor a file of this name; --save-baseline %s makes the first", option,
+        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates the first", option,
                   name, path.s, name);
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
     good = good && kbi_read_records(r, named ? path.s : name);
     if (good && !r->n)
-        good = (kbi_error("--%s %s: no record is there; --json FILE or --save-baseline NAME of a run makes one",
+        good = (kbi_error("--%s %s: the file has no record; a run with --json FILE or --save-baseline NAME writes "
+                          "records",
                           option, name),
                 false);
     good = good && kbi_load_choose(o, r);
@@ -5236,23 +5286,23 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     return good;
 }
 
-// --- the gate of a run ---
+// --- the regression gate of a run ---
 
-typedef struct kbi_toll {
+typedef struct kbi_regression {
     const kbi_options* o;
     kbi_records before, history;
-    char* save;            // from the root on: a body may change the directory
+    char* save;            // an absolute path, because a benchmark function may change the directory
     kbi_lines lines;       // of the history
-    kbi_contrast contrast; // with `before`, once all records are there
+    kbi_contrast contrast; // the comparison with `before`, when all records are there
     FILE* out;
-} kbi_toll;
+} kbi_regression;
 
-static bool kbi_toll_wanted(void) {
+static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Whether what is to be written at the end can be, before anything runs; false after an error message.
-static bool kbi_toll_open_files(kbi_toll* g) {
+// Checks before the run that the files written at its end can be written. Returns false after an error message.
+static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
     if (kbi_wanted.save_baseline) {
@@ -5260,7 +5310,7 @@ static bool kbi_toll_open_files(kbi_toll* g) {
         g->save = kbi_real_path(path.s);
         kbi_text_free(&path);
         if (mkdir(".kbench", 0777) != 0 && errno != EEXIST)
-            return kbi_error("--save-baseline %s: cannot make .kbench here: %s", kbi_wanted.save_baseline,
+            return kbi_error("--save-baseline %s: cannot create .kbench here: %s", kbi_wanted.save_baseline,
                              strerror(errno)),
                    false;
         if (access(".kbench", W_OK | X_OK) != 0)
@@ -5280,16 +5330,16 @@ static bool kbi_toll_open_files(kbi_toll* g) {
            kbi_read_records(&g->history, kbi_wanted.history);
 }
 
-static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
+static bool kbi_regression_open(kbi_regression* g, const kbi_options* o, FILE* out) {
     memset(g, 0, sizeof *g);
     g->o = o;
     g->out = out;
     if (!kbi_goals_check()) return false;
     if (kbi_wanted.baseline && !kbi_read_baseline(o, "baseline", kbi_wanted.baseline, &g->before)) return false;
-    return kbi_toll_open_files(g);
+    return kbi_regression_open_files(g);
 }
 
-static void kbi_toll_free(kbi_toll* g) {
+static void kbi_regression_free(kbi_regression* g) {
     KBENCH_FREE(g->contrast.changes.of);
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
@@ -5298,9 +5348,9 @@ static void kbi_toll_free(kbi_toll* g) {
     memset(g, 0, sizeof *g);
 }
 
-// All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
-// kind.
-static void kbi_toll_machines(const kbi_changes* c, const kbi_how* how) {
+// Lists all differences between the machines of the pairs. Then warns once about each kind of difference that
+// makes times not comparable.
+static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
     kbi_differences all;
     kbi_differences_of(&all, c);
@@ -5314,15 +5364,16 @@ static void kbi_toll_machines(const kbi_changes* c, const kbi_how* how) {
             kbi_env_differs(one->before, one->after, &what) &&
             kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
             kbi_warn("before and after differ in %s%s", what.s,
-                     kbi_wanted.on[KBI_REPORT_ignore_env] ? "; --ignore-env compares them all the same"
-                                                          : ": the gate is off (--ignore-env has it on)");
+                     kbi_wanted.on[KBI_REPORT_ignore_env] ? "; --ignore-env compares them nevertheless"
+                                                          : ". Their times are not compared; --ignore-env compares "
+                                                            "them");
         kbi_text_free(&what);
     }
     kbi_set_free(&said);
 }
 
-// Marks the pairs whose times say nothing about each other.
-static void kbi_toll_apart(kbi_changes* c) {
+// Marks the pairs whose times are not comparable.
+static void kbi_regression_apart(kbi_changes* c) {
     for (int64_t i = 0; i < c->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
         kbi_text what = KBI_BLANK;
         c->of[i].apart = kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what);
@@ -5330,15 +5381,16 @@ static void kbi_toll_apart(kbi_changes* c) {
     }
 }
 
-// Which run a side is: what a gate is for may differ, and is named.
-static void kbi_toll_side(FILE* out, const char* side, const char* file, const kb_result* r) {
+// Describes the run of a side: file, date, commit and build.
+static void kbi_regression_side(FILE* out, const char* side, const char* file, const kb_result* r) {
     kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
                    r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
                    r->build ? r->build : "");
 }
 
-// The records of a history that may teach what runs of these cases differ by: of the same kind of machine.
-static const kb_result** kbi_toll_past(const kbi_records* history, const kb_result* now, int64_t n, int64_t* count) {
+// The records of a history that show how far runs of these cases differ: those of the same kind of machine.
+static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
+                                             int64_t* count) {
     const kb_result** past = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(history->n + n));
     kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
     int64_t m = kbi_name_records(order, now, n);
@@ -5362,11 +5414,11 @@ static const kb_result** kbi_toll_past(const kbi_records* history, const kb_resu
     return past;
 }
 
-// What became of the cases since `before`, where a history may have taught what runs differ by.
-static void kbi_toll_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
-                              const kb_result* now, int64_t n) {
+// Compares the cases with `before`. The history, if there is one, gives the scatter between runs.
+static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
+                                    const kb_result* now, int64_t n) {
     int64_t past_n = 0, trends_n = 0;
-    const kb_result** past = kbi_toll_past(history, now, n, &past_n);
+    const kb_result** past = kbi_regression_past(history, now, n, &past_n);
     kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
     c->name = kbi_wanted.baseline ? kbi_wanted.baseline : kbi_wanted.compare[0];
     c->before = before->of;
@@ -5374,29 +5426,29 @@ static void kbi_toll_contrast(kbi_contrast* c, const kbi_records* history, const
     c->rules = kbi_rules_of();
     c->changes = kbi_pair_records(before->of, before->n, now, n);
     kbi_changes_learn(&c->changes, trends, trends_n);
-    kbi_toll_apart(&c->changes);
+    kbi_regression_apart(&c->changes);
     kbi_compare(&c->changes, &c->rules);
     c->sum = kbi_assess(&c->changes);
     KBENCH_FREE(trends);
     KBENCH_FREE(past);
 }
 
-// Shows, and says what the exit code is. c NULL: there is no baseline, only goals and a past.
-static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
-                          const kb_result* now, int64_t n, const char* name, FILE* out) {
+// Prints the comparison and returns the exit code. c NULL: there is no baseline, only goals and a history.
+static int kbi_regression_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
+                                const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
     kbi_assessment none;
     memset(&none, 0, sizeof none);
     if (c) {
         fprintf(out, "\n");
-        kbi_toll_side(out, "before", c->name, &c->before[0]);
-        if (n) kbi_toll_side(out, "after ", name, &now[0]);
-        kbi_toll_machines(&c->changes, &how); // the reason stands before the table
+        kbi_regression_side(out, "before", c->name, &c->before[0]);
+        if (n) kbi_regression_side(out, "after ", name, &now[0]);
+        kbi_regression_machines(&c->changes, &how); // before the table, because they explain it
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
         int64_t past_n = 0, trends_n = 0;
-        const kb_result** past = kbi_toll_past(history, now, n, &past_n);
+        const kb_result** past = kbi_regression_past(history, now, n, &past_n);
         for (int64_t i = 0; i < n; i++) past[past_n++] = &now[i];
         kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
         kbi_trends_show(&how, trends, trends_n, kbi_wanted.history);
@@ -5405,90 +5457,94 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
     }
     int64_t missed = kbi_goals_show(out, now, n);
     fflush(out);
-    return kbi_toll_code(c ? &c->sum : &none, c != NULL, missed);
+    return kbi_regression_code(c ? &c->sum : &none, c != NULL, missed);
 }
 
-// A line a record behind those that are there.
-static bool kbi_history_add(kbi_toll* g, const kb_result* now, int64_t n) {
+// Appends one line per record to the history.
+static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) {
     for (int64_t i = 0; i < n; i++) kbi_json_result(&g->lines.waiting, &now[i]), kbi_puts(&g->lines.waiting, "\n");
     bool good = kbi_lines_end(&g->lines, 5000);
     if (!good && errno) kbi_error("writing --history %s failed: %s", kbi_wanted.history, strerror(errno));
     return good;
 }
 
-// What a run leaves behind: a history that is longer, and a new baseline unless it is worse than the old one.
-static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code) {
+// Writes the history, and the new baseline unless this run is a regression against it.
+static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t n, int code) {
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
     if (!kbi_wanted.save_baseline) return good;
     if (code == KBI_EXIT_REGRESSED && kbi_is(kbi_wanted.save_baseline, kbi_wanted.baseline))
-        return kbi_warn("--save-baseline %s: the old one stays, since this run is worse", kbi_wanted.save_baseline),
+        return kbi_warn("--save-baseline %s: the old baseline is kept, because this run is a regression",
+                        kbi_wanted.save_baseline),
                good;
     int64_t without = 0;
     for (int64_t i = 0; i < n; i++) without += !kbi_has_time(&now[i]);
     if (!kb_write_json(now, n, g->save)) return false;
     kbi_warn("baseline %s: %lld records in .kbench/%s.json%s", kbi_wanted.save_baseline, (long long)n,
-             kbi_wanted.save_baseline, without ? "; some have no time, and will be compared with nothing" : "");
+             kbi_wanted.save_baseline, without ? "; some have no time and cannot be compared" : "");
     return good;
 }
 
-static kbi_toll kbi_toll_now;              // of this run
-static const kbi_contrast* kbi_loaded_now; // of what --load shows
-static bool kbi_figure_failed;             // --where left nothing for --svg
+static kbi_regression kbi_regression_now;  // of this run
+static const kbi_contrast* kbi_loaded_now; // of the records that --load shows
+static bool kbi_figure_failed;             // --where left no record for --svg
 
-// The records of this run, or those that were loaded, against a baseline; NULL: there is none.
+// The comparison of this run's records, or of the loaded records, with a baseline; NULL if there is none.
 static const kbi_contrast* kbi_contrast_now(const kb_result* now, int64_t n) {
-    kbi_toll* g = &kbi_toll_now;
+    kbi_regression* g = &kbi_regression_now;
     if (kbi_loaded_now) return kbi_loaded_now;
     if (!g->o || !kbi_wanted.baseline || !n || kbi_desk.interrupted) return NULL;
-    if (!g->contrast.before) kbi_toll_contrast(&g->contrast, &g->history, &g->before, now, n);
+    if (!g->contrast.before) kbi_regression_contrast(&g->contrast, &g->history, &g->before, now, n);
     return &g->contrast;
 }
 
-static kb_output* kbi_toll_output;
-static bool kbi_toll_start(const char* value) {
+static kb_output* kbi_regression_output;
+static bool kbi_regression_start(const char* value) {
     const kbi_options* o = kbi_options_now;
     (void)value;
-    kbi_toll_output->on = kbi_toll_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
-    if (!kbi_toll_output->on || kbi_toll_open(&kbi_toll_now, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
-    kbi_toll_free(&kbi_toll_now);
+    kbi_regression_output->on = kbi_regression_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
+    if (!kbi_regression_output->on ||
+        kbi_regression_open(&kbi_regression_now, o, kbi_outputs_stdout(o) ? stderr : stdout))
+        return true;
+    kbi_regression_free(&kbi_regression_now);
     return false;
 }
 
-static int kbi_toll_end(const kb_result* records, int64_t n, int code) {
-    kbi_toll* g = &kbi_toll_now;
+static int kbi_regression_end(const kb_result* records, int64_t n, int code) {
+    kbi_regression* g = &kbi_regression_now;
     if (code == KBI_EXIT_INTERRUPTED)
-        kbi_warn("interrupted: nothing is compared, and nothing added to a baseline or history");
+        kbi_warn("interrupted: nothing is compared, and no baseline or history is changed");
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && n) {
-        int judged = kbi_toll_judge(g->o, &g->history, kbi_contrast_now(records, n), records, n, "this run", g->out);
-        if (!kbi_toll_save(g, records, n, judged)) code = KBI_EXIT_USAGE;
+        int judged =
+            kbi_regression_judge(g->o, &g->history, kbi_contrast_now(records, n), records, n, "this run", g->out);
+        if (!kbi_regression_save(g, records, n, judged)) code = KBI_EXIT_USAGE;
         if (code == KBI_EXIT_FINE) code = judged;
     }
-    kbi_toll_free(g);
+    kbi_regression_free(g);
     return code;
 }
 
 // --- without a run ---
 
-// --env --load A B: what the machines of two files differ in, and nothing else.
+// --env --load A B: prints the differences between the machines of two files, and nothing else.
 static int kbi_env_loaded(const kbi_options* o) {
     kbi_records of[2];
     kbi_differences all;
     kbi_how how = kbi_how_of(o, stdout);
     memset(of, 0, sizeof of);
     if (kbi_wanted.n_load != 2)
-        return kbi_error("--env --load takes two files: what it shows is what their machines differ in"),
+        return kbi_error("--env --load takes two files; it shows the differences between their machines"),
                KBI_EXIT_USAGE;
     bool good = true;
     for (int i = 0; i < 2 && good; i++) {
         good = kbi_read_records(&of[i], kbi_wanted.load[i]);
-        if (good && !of[i].n) good = (kbi_error("%s: no record is there", kbi_wanted.load[i]), false);
+        if (good && !of[i].n) good = (kbi_error("%s: the file has no record", kbi_wanted.load[i]), false);
         good = good && kbi_load_choose(o, &of[i]);
-        if (good) kbi_toll_side(stdout, i ? "after " : "before", kbi_wanted.load[i], &of[i].of[0]);
+        if (good) kbi_regression_side(stdout, i ? "after " : "before", kbi_wanted.load[i], &of[i].of[0]);
     }
     if (good) {
         kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
         kbi_differences_of(&all, &c);
-        if (!all.n) printf("nothing that both know differs\n");
+        if (!all.n) printf("no difference in what both files record\n");
         fflush(stdout);
         kbi_differences_show(&how, &all);
         kbi_arena_free(&all.texts);
@@ -5498,15 +5554,15 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-typedef struct kbi_loaded { // what records of a file are held against
+typedef struct kbi_loaded { // what loaded records are compared with
     kbi_records before, history;
     kbi_contrast contrast;
 } kbi_loaded;
 
-// With l->before as it was read, empty without a baseline; false after an error message.
+// l->before has been read; it is empty without a baseline. Returns false after an error message.
 static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
     if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
-    if (l->before.n) kbi_toll_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
+    if (l->before.n) kbi_regression_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
     return true;
 }
 
@@ -5515,7 +5571,7 @@ static const kbi_contrast* kbi_loaded_contrast(const kbi_loaded* l) { return l->
 static int kbi_loaded_judge(const kbi_loaded* l, const kbi_options* o, const kbi_records* now, const char* name,
                             FILE* out) {
     int64_t failed = 0;
-    int code = kbi_toll_judge(o, &l->history, kbi_loaded_contrast(l), now->of, now->n, name, out);
+    int code = kbi_regression_judge(o, &l->history, kbi_loaded_contrast(l), now->of, now->n, name, out);
     for (int64_t i = 0; i < now->n; i++) failed += now->of[i].status == KB_FAILED;
     return failed ? KBI_EXIT_FAILED : code;
 }
@@ -5540,7 +5596,7 @@ static int kbi_compare_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shown     --svg, --html, --github and --report: files that are told more than the records, or are several.
+  >>shown       --svg, --html, --github and --report: outputs that need more than the records.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The kind of figure that --plot names; NULL after an error message.
@@ -5550,7 +5606,7 @@ static const kbi_plot* kbi_output_plot(const char* name) {
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++) kbi_offer(&best, kbi_plots[i].name);
     if (plot) return plot;
     if (best.distance <= 3)
-        kbi_error("--plot: no figure is called '%s'; nearest is '%s' (--help lists them)", name, best.name);
+        kbi_error("--plot: no figure is called '%s'; the nearest name is '%s' (--help lists them)", name, best.name);
     else
         kbi_error("--plot: no figure is called '%s' (--help lists them)", name);
     return NULL;
@@ -5562,7 +5618,7 @@ static bool kbi_where_leaves(const kb_result* r) {
     return chosen;
 }
 
-// Whether --where has a sense, and of these records leaves some; false after an error message.
+// Checks --where, and that it leaves some of these records. Returns false after an error message.
 static bool kbi_where_check(const kb_result* records, int64_t n) {
     int64_t left = 0;
     for (int k = 0; k < kbi_wanted.where.n; k++)
@@ -5579,7 +5635,7 @@ static bool kbi_figure_open(const char* value) {
     return true;
 }
 
-// One figure, of what --where leaves of the records and of the changes.
+// Writes one figure of the records and changes that --where leaves.
 static void kbi_figure_write(kbi_text* t, const kb_result* records, int64_t n) {
     const kbi_contrast* contrast = kbi_contrast_now(records, n);
     const kbi_plot* plot = kbi_output_plot(kbi_wanted.plot);
@@ -5618,13 +5674,13 @@ static bool kbi_github_open(const char* value) {
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     (void)value;
     if (!summary || !*summary)
-        return kbi_error("--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE "
+        return kbi_error("--github writes to the file named by GITHUB_STEP_SUMMARY, which is not set; --md FILE "
                          "writes the same"),
                false;
     return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, summary, true);
 }
 
-// Where the outputs above and a baseline or history write, before any file is opened.
+// Checks before any file is opened that the outputs above, a baseline and a history can be written.
 static bool kbi_report_ready(const char* value) {
     static const char* const files[] = { "comparison.csv", "comparison.md", "report.md" };
     const char *github = getenv("GITHUB_STEP_SUMMARY"), *folder = kbi_wanted.report;
@@ -5660,9 +5716,9 @@ static bool kbi_report_open(const char* folder) {
                   { "comparison.md", kbi_md, &kbi_md_mark },
                   { "report.md", kbi_report, &report } };
     bool good = true;
-    if (!*folder) return kbi_error("--report needs a name; its is empty"), false;
+    if (!*folder) return kbi_error("--report needs the name of a folder; the given name is empty"), false;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return kbi_error("cannot make --report %s: %s", folder, strerror(errno)), false;
+        return kbi_error("cannot create --report %s: %s", folder, strerror(errno)), false;
     for (int i = 0; i < KBI_COUNT(files) && good; i++) {
         kbi_text path = KBI_BLANK;
         kbi_putf(&path, "%s/%s", folder, files[i].name);
@@ -5673,10 +5729,10 @@ static bool kbi_report_open(const char* folder) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>load      records of earlier runs, shown without a run.
+  >>load        shows records of earlier runs; runs nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Leaves those that the options choose, as a run would choose its cases; false after an error message.
+// Keeps the records that the options select, as a run selects its cases. Returns false after an error message.
 static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     kbi_patterns with, without;
     without.n = 0;
@@ -5692,17 +5748,17 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     }
     if (good) r->n = n;
     if (good && !n && all)
-        kbi_error("none of the %lld records is chosen: see what there is without --op, --impl, --dtype, --filter and "
-                  "--exclude",
+        kbi_error("none of the %lld records is selected. To see all, leave out --op, --impl, --dtype, --filter and "
+                  "--exclude.",
                   (long long)all);
     kbi_patterns_free(&with);
     kbi_patterns_free(&without);
     return good && (n || !all);
 }
 
-// What differs between the machines of these records: each such difference is said once.
+// Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // that is no host work, which has a timer of its own
+    const kb_result* first = &r->of[0]; // a record that is not host work, which has its own timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -5712,14 +5768,14 @@ static void kbi_load_warn(const kbi_records* r) {
         if (kbi_is(x.run_id, first->run_id)) continue;
         if (kbi_is(x.timer, "wall")) x.cache = x.timer = NULL;
         if (kbi_env_differs(first, &x, &what) && kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-            kbi_warn("these records are not of one kind: %s; times of the one say nothing about the other", what.s);
+            kbi_warn("these records have times that cannot be compared with each other: %s", what.s);
         kbi_text_free(&what);
     }
     kbi_set_free(&said);
 }
 
 typedef struct kbi_sharded {
-    int64_t again, device, place, at; // again: how often its case was there before
+    int64_t again, device, place, at; // again: how often this case occurred before
 } kbi_sharded;
 
 static int kbi_order_sharded(const void* a, const void* b) {
@@ -5730,7 +5786,7 @@ static int kbi_order_sharded(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Puts what shards of a plan have measured in the plan's order, one sweep behind the other.
+// Sorts the records of shards into the order of the plan, one sweep after the other.
 static void kbi_load_order(kbi_records* r) {
     kbi_sharded* order = (kbi_sharded*)kbi_grow(NULL, sizeof(kbi_sharded) * (size_t)r->n);
     kb_result* sorted = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)r->n);
@@ -5759,16 +5815,18 @@ static void kbi_load_order(kbi_records* r) {
     KBENCH_FREE(order);
 }
 
-// Which shards have left nothing, of those that these records are of.
+// Warns about shards of these runs that left no record.
 static void kbi_load_absent(const kbi_records* r) {
     kbi_set there = KBI_BLANK;
-    const char* of = NULL; // "/8"
+    const char* of = NULL; // for example "/8"
     kbi_text absent = KBI_BLANK;
     for (int64_t i = 0; i < r->n; i++) {
         const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
         if (!slash) continue;
         if (of && !kbi_is(of, slash)) {
-            kbi_warn("shards of different numbers, K%s and K%s: a case may be there twice, or not at all", of, slash);
+            kbi_warn("the shards are from different divisions of the plan, K%s and K%s. A case may occur twice or "
+                     "not at all.",
+                     of, slash);
             of = NULL;
             break;
         }
@@ -5780,13 +5838,13 @@ static void kbi_load_absent(const kbi_records* r) {
         if (kbi_set_add(&there, (uint64_t)k) && n++ < 8)
             kbi_putf(&absent, "%s%lld%s", n > 1 ? ", " : "", (long long)k, of);
     if (n)
-        kbi_warn("no record of shard%s %s%s: not run yet, or there was nothing for %s", n > 1 ? "s" : "", absent.s,
+        kbi_warn("no record of shard%s %s%s: not run yet, or no case for %s", n > 1 ? "s" : "", absent.s,
                  n > 8 ? ", ..." : "", n > 1 ? "them" : "it");
     kbi_text_free(&absent);
     kbi_set_free(&there);
 }
 
-// Shards are parts of one sweep, and a sweep is of one GPU.
+// Checks that the shards of a sweep ran on one kind of GPU.
 static bool kbi_load_alike(const kbi_records* r) {
     const kb_result* first = NULL;
     for (int64_t i = 0; i < r->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
@@ -5795,30 +5853,33 @@ static bool kbi_load_alike(const kbi_records* r) {
         if (!first) first = x;
         if (!kbi_is(x->gpu, first->gpu))
             return kbi_error(
-                       "--load: shard %s is of %s, and shard %s of %s: parts of one sweep that cannot be compared; "
-                       "load those of each GPU by themselves, or all with --ignore-env",
+                       "--load: shard %s ran on %s, and shard %s on %s. These parts of one sweep cannot be compared. "
+                       "Load the shards of each GPU separately, or all with --ignore-env.",
                        first->shard, first->gpu, x->shard, x->gpu),
                    false;
     }
     return true;
 }
 
-// --jsonl appends: to a file that was read it would add what it has.
+// --jsonl appends. If it names a file that was loaded, records would be duplicated.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
     for (int i = 0; i < kbi_wanted.n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
         if ((kbi_is(kbi_wanted.load[i], "-") ? fstat(0, &a) : stat(kbi_wanted.load[i], &a)) == 0 &&
             stat(o->jsonl, &b) == 0 && kbi_same_file(&a, &b))
-            return kbi_error("--jsonl appends, and %s was loaded: name another file", o->jsonl), false;
+            return kbi_error("--jsonl would append the loaded records to %s, from which they come. Name another "
+                             "file.",
+                             o->jsonl),
+                   false;
     return true;
 }
 
-// The records of the files of --load and no others; false after an error message.
+// Reads the files of --load. Returns false after an error message.
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < kbi_wanted.n_load; i++)
         if (!kbi_read_records(r, kbi_wanted.load[i])) return false;
     if (!r->n)
-        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them",
+        return kbi_error("%s: the file has no record; a run with --json FILE or --jsonl FILE writes records",
                          kbi_wanted.load[0]),
                false;
     if (!kbi_load_choose(o, r) || !kbi_load_alike(r)) return false;
@@ -5857,7 +5918,7 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_loaded_now = NULL;
         if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
-    if (code == KBI_EXIT_FINE && kbi_toll_wanted())
+    if (code == KBI_EXIT_FINE && kbi_regression_wanted())
         code = kbi_loaded_judge(&with, o, &r, kbi_wanted.load[0], kbi_outputs_stdout(o) ? stderr : stdout);
     kbi_loaded_free(&with);
     kbi_records_free(&r);
@@ -5865,14 +5926,14 @@ static int kbi_load_shown(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>resume    records that an earlier run has left in the file of --jsonl, which stand for measuring their cases again.
+  >>resume      takes finished cases from the --jsonl file of an earlier run.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_past_line { // of that file
-    size_t at, n;              // without its end
-    kb_result record;          // without a name: the line holds none, as those of other tools
-    bool old;                  // its case is measured again, or the line breaks off
-    int before;                // the line before it whose record has the same name, -1: there is none
+typedef struct kbi_past_line { // a line of the --jsonl file
+    size_t at, n;              // n: without the line end
+    kb_result record;          // without a name if the line has no record, as lines of other tools
+    bool old;                  // the line is dropped: its case is measured again, or the line is torn
+    int before;                // the previous line whose record has the same name; -1: none
 } kbi_past_line;
 
 static struct kbi_past {
@@ -5880,7 +5941,7 @@ static struct kbi_past {
     kbi_past_line* lines; // in the order of the file
     int n;
     kbi_map names;       // the last line of each name
-    kbi_records records; // what all lines that were ever read point to: kbench may still show it
+    kbi_records records; // the texts of all lines ever read, because kbench may still show the records
 } kbi_past;
 
 static void kbi_past_free(void) {
@@ -5891,7 +5952,7 @@ static void kbi_past_free(void) {
     kbi_set_free(&kbi_past.names);
 }
 
-// The lines of a file from its begin; false: errno says why it cannot be read.
+// Reads the lines of a file from its start. Returns false if the file cannot be read; errno has the reason.
 static bool kbi_past_read(int file) {
     static const char begin[] = "{\"name\": \"";
     kbi_text* text = &kbi_past.text;
@@ -5901,18 +5962,18 @@ static bool kbi_past_read(int file) {
         const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
         kbi_reader r;
         if ((kbi_past.n & (kbi_past.n - 1)) == 0)
-            kbi_past.lines = (kbi_past_line*)kbi_grow(kbi_past.lines,
-                                                      sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
+            kbi_past.lines =
+                (kbi_past_line*)kbi_grow(kbi_past.lines, sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
         kbi_past_line* l = &kbi_past.lines[kbi_past.n++];
         memset(l, 0, sizeof *l);
         l->at = at;
         l->n = stop ? (size_t)(stop - line) : text->n - at;
         end = at + l->n + 1;
         kbi_reader_begin(&r, NULL, 0, &kbi_past.records, line, l->n);
-        r.newer = r.strange = true; // not this program's, and nothing is said of it
+        r.newer = r.strange = true; // records of other programs cause no warning
         bool good = kbi_reader_space(&r, true) == '{' && kbi_read_record(&r, &l->record);
         bool alone = good && kbi_reader_space(&r, true) < 0;
-        // shorter ones may be of other tools
+        // shorter lines may come from other tools
         l->old = !good && r.torn && (l->n >= sizeof begin - 1 || !stop) &&
                  memcmp(line, begin, KBI_MIN(l->n, sizeof begin - 1)) == 0;
         kbi_reader_end(&r);
@@ -5926,15 +5987,16 @@ static bool kbi_past_read(int file) {
     return true;
 }
 
-// Whether a record is of this case, measured by this program (binary) on a machine and with a seed like these.
+// Whether a record is of this case, measured by this program (hash `binary`), with the same machine and seed as
+// `like`.
 static bool kbi_past_of(const kb_result* r, const char* name, const char* binary, const kb_result* like) {
     if (!kbi_is(r->name, name) || !kbi_is(r->binary, binary)) return false;
     return !like || (kbi_same_text(r->backend, like->backend) && kbi_same_text(r->gpu, like->gpu) &&
                      r->device == like->device && kbi_same_text(r->cpu, like->cpu) && r->seed == like->seed);
 }
 
-// Finds the records of cases. A group that lacks one, or in which one failed, is measured as a whole, and its lines are
-// old. The answer is the number of cases that are done.
+// Finds the records of cases. If a comparison group lacks a record, or if a case of it failed, the whole group is
+// measured again and its lines are dropped. Returns the number of cases that are done.
 static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
     int64_t done = 0;
     const char* binary = kbi_binary_hash();
@@ -5962,7 +6024,7 @@ static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like
     return done;
 }
 
-// Drops the lines of what is measured again, in the file, which is locked.
+// Removes the dropped lines from the file, which is locked.
 static bool kbi_past_drop(int file, const char* path) {
     kbi_text lines = KBI_BLANK;
     struct stat about;
@@ -5991,7 +6053,7 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
     return good;
 }
 
-// The binary's hash tells its records from those of other builds.
+// The hash of the binary distinguishes its records from those of other builds.
 static bool kbi_resume_ready(const char* value) {
     const char* path = kbi_options_now->jsonl;
     struct stat about;
@@ -5999,46 +6061,47 @@ static bool kbi_resume_ready(const char* value) {
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(ESPIPE)), false;
     if (!*kbi_binary_hash())
-        return kbi_error("--resume measures what this build has no record of, and the program's file cannot be read; "
-                         "run without --resume"),
+        return kbi_error("--resume compares the hash of the program with the records, but the program's file cannot "
+                         "be read; run without --resume"),
                false;
     return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>race      built programs in alternating fresh processes.
+  >>race        runs built programs in alternating fresh processes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_racer {
     kbi_text path;     // as it is started
-    kbi_records first; // of its first round: they stand for the cases
-    kbi_named* order;  // these by their names
+    kbi_records first; // records of its first round, which identify the cases
+    kbi_named* order;  // the same, sorted by name
     int64_t n;
-    double* ms; // [round * n + place in order]; NAN: none
+    double* ms; // [round * n + index in order]; NAN: no time
 } kbi_racer;
 
 typedef struct kbi_race {
     const kbi_options* o;
     kbi_racer* of;
-    int n, rounds, size;     // size: rounds that there is room for
-    kbi_text records, words; // files of the process that runs
+    int n, rounds, size;     // size: allocated rounds
+    kbi_text records, words; // files of the running process
     char** argv;
     int64_t began;
     double widest;
-    bool failed; // a case did
-    bool shown;  // the progress line
+    bool failed; // a case failed
+    bool shown;  // the progress line is shown
 } kbi_race;
 
 // --- one process ---
 
-static double kbi_race_budget(const kbi_options* o) { return o->on[KBI_OPTION_budget] ? o->budget : 60; } // seconds
+// seconds
+static double kbi_race_budget(const kbi_options* o) { return o->on[KBI_OPTION_budget] ? o->budget : 60; }
 
 static void kbi_race_remove(kbi_race* r) {
     unlink(r->records.s);
     unlink(r->words.s);
 }
 
-// A folder's file that only this process has; false after an error message.
+// Creates the files in the temporary folder. Returns false after an error message.
 static bool kbi_race_files(kbi_race* r) {
     const char* folder = getenv("TMPDIR");
     kbi_putf(&r->records, "%s/kbench-race-%ld.jsonl", folder && *folder ? folder : "/tmp", (long)getpid());
@@ -6046,15 +6109,16 @@ static bool kbi_race_files(kbi_race* r) {
     kbi_text* both[2] = { &r->records, &r->words };
     for (int i = 0; i < 2; i++) {
         int file = kbi_open_file(both[i]->s, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        if (file < 0) return kbi_error("--race: cannot make %s: %s", both[i]->s, strerror(errno)), false;
+        if (file < 0) return kbi_error("--race: cannot create %s: %s", both[i]->s, strerror(errno)), false;
         close(file);
     }
     return true;
 }
 
-enum { KBI_RACE_OVER = -1 }; // no exit code: a round was left in its middle, and those before it stand
+enum { KBI_RACE_OVER = -1 }; // not an exit code: a round was cut off, and the rounds before it are valid
 
-// How each program is told to run: its records to us, a fifth of a second a case unless the options say how long.
+// The command line of each program: where it writes its records, and 0.2 s per case unless the options say
+// otherwise.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
                                              "--max-time", "--min-time", "--iters",    "--rounds" };
@@ -6081,7 +6145,7 @@ static void kbi_race_progress(kbi_race* r, const char* program) {
     int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds,
                      kbi_race_budget(r->o));
     if (kbi_finite(r->widest))
-        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
+        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, target %s", kbi_show_percent(r->widest, half),
                  kbi_show_percent(log1p(kbi_wanted.threshold) / 3, wanted));
     kbi_progress_line(said, program);
     r->shown = true;
@@ -6092,24 +6156,25 @@ static void kbi_race_clear(kbi_race* r) {
     r->shown = false;
 }
 
-// Why a program gave no records: what it said itself.
+// Reports why a program gave no records, with the last lines that it printed.
 static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     char line[300];
     FILE* f = fopen(r->words.s, "r");
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : KBI_EXIT_FAILED;
     kbi_race_clear(r);
     if (WIFSIGNALED(status))
-        kbi_error("--race: %s was ended by signal %d", one->path.s, WTERMSIG(status));
+        kbi_error("--race: %s ended with signal %d", one->path.s, WTERMSIG(status));
     else
-        kbi_error("--race: %s measured nothing (exit code %d); it said:", one->path.s, code);
+        kbi_error("--race: %s measured nothing (exit code %d); its output:", one->path.s, code);
     for (int i = 0; f && i < 5 && kbi_get_line(line, (int)sizeof line, f); i++)
         kbi_print_line(stderr, "    %.*s", (int)strcspn(line, "\n"), line);
     if (f) fclose(f);
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
-// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later
-// SIGKILL. Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
+// Waits until the program ends, the race is interrupted, or the time is up; then SIGTERM ends the program, and
+// SIGKILL follows after 2 s. Time is counted in waits, so a change of the clock has no effect. Returns false if
+// the program was ended from here.
 static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     double waits = 100 * seconds;
     for (int told = 0; !kbi_ended(process, status);) {
@@ -6123,14 +6188,13 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_desk.interrupted && waits > 0;
 }
 
-// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle
-// lightly.
+// The time limit of a program: what remains of twice --budget plus 10 s, because a round that is cut off is lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
 }
 
-// One program's turn: its records into `to`. 0, or the exit code that the race ends with.
+// Runs one program once and reads its records into `to`. Returns 0, or the exit code with which the race ends.
 static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     int status = 0;
     pid_t parent = getpid(), process;
@@ -6141,7 +6205,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     close(file);
     fflush(NULL);
     process = fork();
-    if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
+    if (process < 0) return kbi_error("cannot start a process: %s", strerror(errno)), KBI_EXIT_FAILED;
     r->argv[0] = one->path.s;
     if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
     double limit = kbi_race_limit(r);
@@ -6164,7 +6228,8 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
 
 // --- rounds ---
 
-// The times of a round where the first one has its cases; what came or went since is no part of the race.
+// Stores the times of a round for the cases of the first round. Cases that were added or removed since are
+// ignored.
 static void kbi_race_keep(kbi_race* r, kbi_racer* one, const kbi_records* now) {
     kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)now->n);
     int64_t m = kbi_name_records(order, now->of, now->n);
@@ -6186,7 +6251,8 @@ static void kbi_race_room(kbi_race* r) {
         if (r->of[k].n) r->of[k].ms = (double*)kbi_grow(r->of[k].ms, sizeof(double) * (size_t)(r->size * r->of[k].n));
 }
 
-// All programs once: forwards, then backwards, and who begins goes round. 0, or an exit code.
+// Runs each program once. The order is reversed in every second round, and another program is the first after
+// every two rounds. Returns 0 or an exit code.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
@@ -6225,8 +6291,8 @@ static int64_t kbi_race_place(const kbi_racer* one, const kb_result* r) {
     return -1;
 }
 
-// The changes of every program against the first, one program after the other, as they stand after these rounds.
-// names: what each change's program is called; to be freed like the changes.
+// The changes of every program against the first one, after these rounds. names: the program of each change. The
+// caller frees both.
 static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     kbi_rules rules = kbi_rules_of();
     kbi_changes all = { NULL, 0 };
@@ -6258,7 +6324,8 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     return all;
 }
 
-// Rounds until the changes are known well enough or the time is up, whichever way they point. 0, or an exit code.
+// Runs rounds until the changes are known precisely enough, whatever they are, or the time is up. Returns 0 or an
+// exit code.
 static int kbi_race_run(kbi_race* r) {
     kbi_rules rules = kbi_rules_of();
     r->began = kbi_now();
@@ -6272,7 +6339,7 @@ static int kbi_race_run(kbi_race* r) {
         kbi_assessment a = kbi_assess(&c);
         KBENCH_FREE(c.of);
         KBENCH_FREE((void*)names);
-        if (!a.compared) return 0; // no case in common: more rounds change nothing
+        if (!a.compared) return 0; // no common case: more rounds change nothing
         if (kbi_race_enough(r->rounds, r->widest, &rules)) return 0;
         double round = (double)(kbi_now() - at) * 1e-9, all = (double)(kbi_now() - r->began) * 1e-9;
         if (all + round > kbi_race_budget(r->o)) return 0;
@@ -6293,21 +6360,20 @@ static int kbi_race_show(kbi_race* r) {
     kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
-        kbi_warn(
-            "the race ended at its --budget: changes are %s%s, not to within the %s that a third of the threshold is",
-            kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
-            kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
-            kbi_show_percent(log1p(rules.threshold) / 3, wanted));
+        kbi_warn("the race ended at its --budget. The changes are %s%s; the target is %s, a third of the threshold.",
+                 kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
+                 kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
+                 kbi_show_percent(log1p(rules.threshold) / 3, wanted));
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
-    int code = kbi_toll_code(&a, true, 0);
+    int code = kbi_regression_code(&a, true, 0);
     if (!a.compared)
-        return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
+        return kbi_error("--race: the programs have no common case with a time; --list shows the cases of each"),
                KBI_EXIT_FAILED;
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
-// The programs by the paths that start them; false after an error message.
+// Resolves the programs' paths. Returns false after an error message.
 static bool kbi_race_programs(kbi_race* r) {
     const kbi_strings* list = &kbi_wanted.race;
     struct stat about;
@@ -6316,11 +6382,11 @@ static bool kbi_race_programs(kbi_race* r) {
         kbi_putf(&one->path, "%s%s", strchr(list->of[k], '/') ? "" : "./", list->of[k]);
         if (stat(one->path.s, &about) != 0) return kbi_error("--race: %s: %s", one->path.s, strerror(errno)), false;
         if (!S_ISREG(about.st_mode) || access(one->path.s, X_OK) != 0)
-            return kbi_error("--race: %s is no program that can be started", one->path.s), false;
+            return kbi_error("--race: %s is not an executable program", one->path.s), false;
     }
     for (char** p = r->o->rest; p && *p; p++)
         if (strncmp(*p, "--jsonl", 7) == 0)
-            return kbi_error("--race: the programs' --jsonl is how the race reads their records; leave it out"),
+            return kbi_error("--race: the race uses --jsonl itself to read the programs' records; leave it out"),
                    false;
     return true;
 }
@@ -6357,11 +6423,11 @@ static int kbi_race_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>explain   --explain NAME: what a flag, a key of the record or a column of the table means, with an example.
+  >>explain     --explain NAME: the meaning of a flag, a key of the record or a column of the table, with an example.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// An example for each flag of KB_FLAGS: code or a command line; // is the mistake, or what changes. A flag without an
-// example does not compile.
+// An example for each flag of KB_FLAGS: code or a command line. The part after // is the point of the example. A
+// flag without an example does not compile.
 #define KBI_EXAMPLE_VERIFY_FAIL "kb_check(kb, y, want, n, 1e-3); // f16 needs more than 1e-6"
 #define KBI_EXAMPLE_STALE "KB_TIME(kb) { if (!done) launch(y), done = 1; } // launch always"
 #define KBI_EXAMPLE_WORK_CHANGED "KB_SAMPLE(kb) { reset(x); KB_TIME(kb) { sort_in_place(x); } }"
@@ -6407,7 +6473,7 @@ static const char* const kbi_flag_examples[] = {
 #undef KBI_X
 };
 
-// Why a column or a group of keys matters, and how to use it. The meaning is in KB_RECORD.
+// Why a column or a group of keys matters, and how to use it. The meaning itself is in KB_RECORD.
 static const struct {
     int column;
     const char *why, *use;
@@ -6444,26 +6510,28 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a ro
 
 static const struct {
     const char *group, *why, *use;
-} kbi_group_reasons[] = {
-    { "what", "it identifies the case; two records are compared if these keys agree",
-      "select cases with --filter, --op, --impl, --dtype or --size" },
-    { "time", "it shows the distribution of the time, or how the clock was read",
-      "show it as a column with --columns, or sort by it with --sort" },
-    { "rate", "it compares the case with the machine's peak and with other sizes",
-      "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
-    { "memory", "memory limits the problem size, and what else fits on the machine",
-      "--memory-threshold makes growth a regression" },
-    { "contest", "it says whether a difference between implementations is real",
-      "compare implementations in one run; kbench interleaves them in rounds" },
-    { "trust", "it says whether the number may be used", "read it before the time; --explain FLAG explains a flag" },
-    { "kernel", "the launch configuration limits occupancy, and so the speed",
-      "compare it between implementations, and with the compiler's report" },
-    { "machine", "the time belongs to this machine and its state",
-      "keep it constant between runs; --compare and --baseline list differences" },
-    { "run", "it allows to find or repeat the run", "repeat the command with the same seed, build and commit" }
-};
+} kbi_group_reasons[] = { { "what", "it describes the case; two runs are compared case by case, by name",
+                            "select cases with --filter, --op, --impl, --dtype or --size" },
+                          { "time", "it shows the distribution of the time, or how the clock was read",
+                            "show it as a column with --columns, or sort by it with --sort" },
+                          { "rate", "it compares the case with the machine's peak and with other sizes",
+                            "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
+                          { "memory", "memory limits the problem size, and what else fits on the machine",
+                            "--memory-threshold makes growth a regression" },
+                          { "contest", "it is part of a comparison, which shows whether a difference is real",
+                            "compare implementations in one run; kbench interleaves them in rounds" },
+                          { "trust", "it says whether the number may be used",
+                            "read it before the time; --explain FLAG explains a flag" },
+                          { "kernel", "it describes the kernel, whose configuration limits the occupancy",
+                            "compare it between implementations, and with the compiler's report" },
+                          { "machine", "it describes the machine; times are comparable on equal machines only",
+                            "keep it constant between runs; --compare and --baseline list differences" },
+                          { "run", "it identifies the run, so that you can repeat it",
+                            "repeat the command with the same seed, build and "
+                            "commit" } };
 
-// A record of invented values, from which --explain takes its examples; then values of keys that are null in it.
+// The record from which --explain takes its examples; the values are invented. The second part has the remaining
+// keys.
 static const char kbi_example_record[] =
     "{\"name\": \"scale/impl=vec4/dtype=f32/n=16777216\", \"operation\": \"scale\", \"direction\": \"fwd\", "
     "\"implementation\": \"vec4\", \"origin\": \"own\", \"rung\": 1, \"dtype\": \"f32\", \"batch_size\": 8, "
@@ -6510,8 +6578,9 @@ static void kbi_explain_line(kbi_table* t, const char* label, const char* text) 
 }
 
 static void kbi_explain_flag(kbi_table* t, int f) {
-    kbi_putf(&t->text, kbi_flags[f].error ? "%s: a flag; it replaces the time of the case, and the exit code is 1\n"
-                                          : "%s: a flag; the time stays, and the row of the table ends with %s\n",
+    kbi_putf(&t->text,
+             kbi_flags[f].error ? "%s: a flag; it replaces the time of the case, and the exit code is 1\n"
+                                : "%s: a flag; the time stays, and the row of the table ends with %s\n",
              kbi_flags[f].name, kbi_flags[f].mark);
     kbi_explain_line(t, "what", kbi_flags[f].what);
     kbi_explain_line(t, "why", kbi_flags[f].why);
@@ -6521,7 +6590,7 @@ static void kbi_explain_flag(kbi_table* t, int f) {
     kbi_explain_line(t, "example", kbi_flag_examples[f]);
 }
 
-// The row of a record, with its heading, as the table shows it.
+// Appends the heading and the row of a record, as the table shows them.
 static void kbi_explain_row(kbi_table* t, const kb_result* r, int column) {
     kbi_table row;
     kbi_table_open(&row, &t->how);
@@ -6578,7 +6647,7 @@ static void kbi_explain_key(kbi_table* t, const kbi_key* key, const kb_result* r
     kbi_text_free(&value);
 }
 
-// The record of the examples. Gives what owns its texts.
+// Makes the record of the examples. The returned records own its texts.
 static kbi_records kbi_explain_record(kb_result* r) {
     kbi_records owner;
     kbi_reader reader;
@@ -6601,14 +6670,15 @@ static kbi_records kbi_explain_record(kb_result* r) {
     return owner;
 }
 
-// Names are found without regard to case. A name that a column and another key have explains both.
+// Finds a name without regard to case. If a flag, a column or a key share the name, all are explained.
 static int kbi_explain_instead(const char* name) {
     kbi_nearest best = { name, NULL, 64 };
     int flag = -1, column = -1;
     const kbi_key* key = NULL;
     for (int i = 0; i < KB_FLAG_COUNT; i++) {
         kbi_offer(&best, kbi_flags[i].name);
-        if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name))) flag = i;
+        if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name)))
+            flag = i;
     }
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
         kbi_offer(&best, kbi_columns[i].title);
@@ -6642,7 +6712,7 @@ static int kbi_explain_instead(const char* name) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>registered the add-on's outputs.
+  >>registered  registers the add-on's outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int kbi_load_instead(const char* value) {
@@ -6653,7 +6723,7 @@ static int kbi_load_instead(const char* value) {
 static int kbi_compare_instead(const char* value) { return (void)value, kbi_compare_main(kbi_options_now); }
 static int kbi_race_instead(const char* value) { return (void)value, kbi_race_main(kbi_options_now); }
 
-static kb_output* kbi_report_output(const char* option) { // NULL: always on
+static kb_output* kbi_report_output(const char* option) { // option NULL: always active
     enum { KBI_REPORT_OUTPUTS = 16 };
     static kb_output all[KBI_REPORT_OUTPUTS];
     static int n;
@@ -6690,9 +6760,9 @@ KBI_CONSTRUCTOR static void kbi_report_register(void) {
     kbi_report_output("explain")->instead = kbi_explain_instead;
     kb_output* resume = kbi_report_output("resume");
     resume->ready = kbi_resume_ready, resume->recall = kbi_resume_recall;
-    kbi_toll_output = kbi_report_output(NULL);
-    kbi_toll_output->ready = kbi_report_ready, kbi_toll_output->open = kbi_toll_start,
-    kbi_toll_output->end = kbi_toll_end;
+    kbi_regression_output = kbi_report_output(NULL);
+    kbi_regression_output->ready = kbi_report_ready, kbi_regression_output->open = kbi_regression_start,
+    kbi_regression_output->end = kbi_regression_end;
 }
 
 KBI_CODE_END

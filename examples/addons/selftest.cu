@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test: it measures the measurement on this machine. Planted mistakes must get their flag and no number, equal
-// kernels must not be called different, kernels that are slower must be found, times must agree with CUPTI's.
-//     nvcc -O3 examples/addons/selftest.cu -o selftest && ./selftest             3 minutes on an H100; --fast: in short
+// The self-test of the measurement on this machine. Planted mistakes must get their flag and no number. Equal kernels
+// must not be called different, and slower kernels must be found. Times must agree with CUPTI.
+//     nvcc -O3 examples/addons/selftest.cu -o selftest && ./selftest             3 minutes on an H100; --fast: shorter
 //     cc -O2 -x c examples/addons/selftest.cu -o selftest -lm && ./selftest      without a GPU
-// Exit code 1: a bar was missed. --device and --cpu say where it runs.
+// Exit code 1: a bar was missed. --device and --cpu select where it runs.
 #ifndef KBENCH_IMPLEMENTATION
 #define KBENCH_IMPLEMENTATION
 #endif
@@ -15,15 +15,14 @@
 KBI_CODE_BEGIN
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>kernels   the kernels of >>proving, as text that the driver compiles.
+  >>kernels   the kernels of the self-test, as PTX that the driver compiles.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 // Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
-// driver since CUDA 10.1 loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made
-// the text, with nvcc 13.0.88: change it there. The pieces of an array are to be joined in order; C promises no more
-// than 4095 characters in one literal.
-// clang-format off
+// driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
+// generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
+// order, because C guarantees only 4095 characters per literal.
 static const char* const kbi_ptx_proving[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
     // kbi_axpy(x, y, n, ended, wait): y = 0.5 x + 1.
@@ -70,7 +69,7 @@ static const char* const kbi_ptx_proving[] = {
     "setp.ne.s32 %p11,%r35,%r34;@%p11 bra $11;mov.u64 %d16,%clock64;"
     "$10:.pragma \"nounroll\";mov.u64 %d17,%clock64;sub.s64 %d18,%d17,%d16;setp.lt.u64 %p12,%d18,%d8;@%p12 bra $10;"
     "$11:ret;}\n",
-    // kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block takes tiles of 16 by 16.
+    // kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block computes tiles of 16 by 16.
     ".visible .entry kbi_product(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u64 p3,.param .u64 p4){"
     ".reg .pred %p<9>;.reg .f32 %f<23>;.reg .b32 %r<55>;.reg .b64 %d<18>;.shared .align 4 .b8 a[1088];"
     ".shared .align 4 .b8 b[1088];ld.param.u64 %d4,[p0];ld.param.u64 %d5,[p1];ld.param.u32 %r27,[p2];"
@@ -114,7 +113,7 @@ static const char* const kbi_ptx_proving[] = {
     "mov.u64 %d14,%clock64;"
     "$6:.pragma \"nounroll\";mov.u64 %d15,%clock64;sub.s64 %d16,%d15,%d14;setp.lt.u64 %p5,%d16,%d7;@%p5 bra $6;"
     "$7:ret;}\n",
-    // kbi_gather(x, y, n, ended, wait): y[i] = x[j], j anywhere below n, from the bits of x[i].
+    // kbi_gather(x, y, n, ended, wait): y[i] = x[j]; j, below n, comes from the bits of x[i].
     ".visible .entry kbi_gather(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u64 p3,.param .u64 p4){"
     ".reg .pred %p<6>;.reg .b32 %r<18>;.reg .b64 %d<17>;ld.param.u64 %d4,[p0];ld.param.u64 %d5,[p1];"
     "ld.param.u32 %r6,[p2];ld.param.u64 %d6,[p3];ld.param.u64 %d7,[p4];mov.u32 %r7,%ctaid.x;shl.b32 %r8,%r7,8;"
@@ -134,10 +133,10 @@ static const char* const kbi_ptx_proving[] = {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>proving   what the self-test measures: kernels with memory, known work, planted mistakes.
+  >>proving   the test cases: memory kernels, work of known duration, planted mistakes.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- kernels with memory, on a GPU those of tests/ptx/engine.cu, elsewhere the same in C ---
+// --- memory kernels: on a GPU those of tests/ptx/engine.cu, elsewhere the same in C ---
 
 typedef enum kbi_proof_kernel { KBI_AXPY, KBI_SUMS, KBI_PRODUCT, KBI_HISTOGRAM, KBI_GATHER } kbi_proof_kernel;
 static const char* const kbi_proof_names[] = { "kbi_axpy", "kbi_sums", "kbi_product", "kbi_histogram", "kbi_gather" };
@@ -150,12 +149,12 @@ static void* kbi_proof_functions[KBI_PROOF_COPIES]
 
 typedef struct kbi_proof {
     kbi_proof_kernel kernel;
-    uint32_t n;      // elements, or the side of a square
+    uint32_t n;      // elements, or the side of a square matrix
     int64_t in, out; // elements
-    double percent;  // by which it is to take longer
-    uint64_t wait;   // for that: cycles of the SM, or steps of a counted loop
+    double percent;  // how much longer the kernel should take
+    uint64_t wait;   // the delay for that: cycles of the SM, or steps of a counted loop
     float* x;
-    void *y, *ended; // ended: a counter of blocks
+    void *y, *ended; // ended: counts finished blocks
     void* function;  // on a GPU
     unsigned blocks;
 } kbi_proof;
@@ -167,7 +166,7 @@ static uint32_t kbi_proof_bits(float x) {
     return bits;
 }
 
-// Where kbi_gather reads: anywhere below n.
+// The index from which kbi_gather reads, below n.
 static uint32_t kbi_proof_index(float x, uint32_t n) {
     return (uint32_t)((uint64_t)(kbi_proof_bits(x) * 2654435761u) * n >> 32);
 }
@@ -210,8 +209,8 @@ static void kbi_spin_host(uint64_t steps) {
 }
 KBI_SLOW_BEGIN
 
-// On a GPU "same_0", "same_1", "slower_2" and "slower_5" are textually the same kernel, each loaded from a module of
-// its own; elsewhere they are the same function.
+// On a GPU, "same_0", "same_1", "slower_2" and "slower_5" are the same code, each loaded from its own module. On a
+// CPU they are the same function.
 static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
     memset(p, 0, sizeof *p);
     for (int i = 0; i < KBI_COUNT(kbi_proof_names); i++)
@@ -222,24 +221,26 @@ static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
     if (strncmp(kb->implementation, "slower_", 7) == 0) p->percent = kb->implementation[7] - '0';
 #if KBI_CUDA
     int copy = p->percent > 0 ? 2 + (p->percent > 2) : kb->implementation[5] - '0';
-    int64_t work = p->kernel == KBI_SUMS ? p->out : (p->in + 255) / 256; // blocks that have some
+    int64_t work = p->kernel == KBI_SUMS ? p->out : (p->in + 255) / 256; // blocks with work
     kbi_text ptx = KBI_BLANK;
     if (!kb->gpu) return;
     if (!kbi_proof_functions[copy][0]) {
         for (int i = 0; i < KBI_COUNT(kbi_ptx_proving); i++) kbi_puts(&ptx, kbi_ptx_proving[i]);
         int error = kbi_load_module(ptx.s, kbi_proof_names, KBI_COUNT(kbi_proof_names), kbi_proof_functions[copy]);
         if (error)
-            kbi_stop(kb->run, KB_FLAG_CUDA_ERROR, "the self-test's kernels were not loaded (CUresult %d)", error);
+            kbi_stop(kb->run, KB_FLAG_CUDA_ERROR, "the kernels of the self-test were not loaded (CUresult %d)",
+                     error);
         kbi_text_free(&ptx);
     }
     p->function = kbi_proof_functions[copy][p->kernel];
-    // all are resident at once: tracing makes slower what starts one block after another (tests/gpu/shapes.cu)
+    // all blocks are resident at once, because tracing slows kernels whose blocks start one after another
+    // (tests/gpu/shapes.cu)
     p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_lab.gpu.multiprocessors * 4);
 #endif
 }
 
-// ns of a call of the host's kernel, or of a step of the counted loop: the least of ten, each long enough for the
-// clock.
+// ns per call of the host kernel, or per step of the counted loop: the minimum of ten measurements, each long
+// enough for the clock.
 static double kbi_proof_host_ns(const kbi_proof* p, bool step) {
     double least = INFINITY;
     for (int i = 0; i < 10; i++) {
@@ -263,7 +264,7 @@ static void kbi_proof_launch(kbi_proof* p) {
     kbi_lab.gpu.launch(p->function, p->blocks, 1, 1, 256, 1, 1, 0, kbi_lab.gpu.stream, arguments, NULL);
 }
 
-// Cycles of the SM in so many percent of the kernel's time, as the engine sees it in the mode that it is measured in.
+// The given percentage of the kernel's time in SM cycles, in the cache state of the measurement.
 static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
     enum { KBI_EACH = 9 };
     double ns[KBI_EACH], scratch[KBI_EACH], mhz = kbi_gpu_clock();
@@ -277,11 +278,11 @@ static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
         ns[i] = kbi_lab.gpu.ns[0];
     }
     double wait = (kbi_median_of(ns, KBI_EACH, scratch) - run->machine->bias[mode]) * p->percent / 100 * mhz * 1e-3;
-    return wait > 0 ? (uint64_t)wait : 0; // NaN where the clock is not known: then there is no difference to be found
+    return wait > 0 ? (uint64_t)wait : 0; // NaN if the clock is unknown; then there is no difference to find
 }
 #endif
 
-// The value of an input, as kb_fill makes it in its first call.
+// The value of an input, as the first call of kb_fill computes it.
 static float kbi_proof_x(const kb_state* kb, int64_t i) {
     float x;
     kbi_fill_host(&x, i, 1, KB_F32, KB_NORMAL, kb->seed, 0);
@@ -300,7 +301,7 @@ static float kbi_proof_want(const kb_state* kb, const kbi_proof* p, int64_t i) {
     return (float)sum;
 }
 
-// Of a histogram all that was counted, of the others the last outputs.
+// Checks the total of a histogram, or the last outputs of the other kernels.
 static void kbi_proof_check(kb_state* kb, const kbi_proof* p) {
     int64_t total = 0, n = KBI_MIN(p->out, (int64_t)KBI_PROOF_CHECKED), first = p->out - n;
     float want[KBI_PROOF_CHECKED];
@@ -308,8 +309,8 @@ static void kbi_proof_check(kb_state* kb, const kbi_proof* p) {
     if (p->kernel == KBI_HISTOGRAM) {
         kb_to_host(kb, bins, p->y, sizeof bins);
         for (int i = 0; i < KBI_PROOF_BINS; i++) total += bins[i];
-        kb_check_that(kb, total == p->n, fabs((double)(total - p->n)), 0, "%lld of %u were counted", (long long)total,
-                      p->n);
+        kb_check_that(kb, total == p->n, fabs((double)(total - p->n)), 0, "%lld of %u elements were counted",
+                      (long long)total, p->n);
         return;
     }
     for (int64_t i = 0; i < n; i++) want[i] = kbi_proof_want(kb, p, first + i);
@@ -328,7 +329,7 @@ static void kbi_test_proof(kb_state* kb) {
 #if KBI_CUDA
     if (kb->gpu && p.percent > 0) p.wait = kbi_proof_cycles(kb->run, &p);
 #endif
-    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // now: it may have been launched
+    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // again, because the kernel may have run already
     if (kb->gpu) {
 #if KBI_CUDA
         KB_TIME(kb) kbi_proof_launch(&p);
@@ -339,7 +340,7 @@ static void kbi_test_proof(kb_state* kb) {
     kbi_proof_check(kb, &p);
 }
 
-// --- work of a length that is known ---
+// --- work of known duration ---
 
 static void kbi_spin_work(kb_state* kb, uint64_t cycles) {
     if (kb->gpu) {
@@ -350,22 +351,23 @@ static void kbi_spin_work(kb_state* kb, uint64_t cycles) {
     } else {
         KB_TIME_HOST(kb) kbi_spin_host(cycles);
     }
-    kb_check_that(kb, true, 0, 0, "nothing to check");
+    kb_check_that(kb, true, 0, 0, "there is nothing to check");
 }
 static void kbi_test_spin(kb_state* kb) { kbi_spin_work(kb, (uint64_t)kb_int(kb, "cycles")); }
 
-// --- whether a cold launch finds its data gone ---
+// --- whether the data of a cold launch was evicted ---
 
 #if KBI_CUDA
-static const double kbi_gone_least = 0.7; // as of kbi_judge_cold
+static const double kbi_gone_least = 0.7; // as in kbi_judge_cold
 
 static void kbi_gone(kb_state* kb, double share, const char* what, double bytes) {
     if (!kbi_finite(share))
-        kb_skip(kb, "a read from L2 cannot be told from one from memory");
+        kb_skip(kb, "a read from L2 takes as long as a read from memory");
     else if (share < kbi_gone_least)
-        kb_fail(kb, "%.0f %% of %s %.3g MiB was still there", 100 * KBI_MIN(1 - share, 1), what, bytes / (1 << 20));
+        kb_fail(kb, "%.0f %% of %s %.3g MiB was still in the cache", 100 * KBI_MIN(1 - share, 1), what,
+                bytes / (1 << 20));
     else
-        kb_note(kb, "%.0f %% of %s %.3g MiB was gone", 100 * KBI_MIN(share, 1), what, bytes / (1 << 20));
+        kb_note(kb, "%.0f %% of %s %.3g MiB was evicted", 100 * KBI_MIN(share, 1), what, bytes / (1 << 20));
 }
 
 static void kbi_test_eviction(kb_state* kb) {
@@ -374,7 +376,7 @@ static void kbi_test_eviction(kb_state* kb) {
     kbi_spin_work(kb, 1000);
 }
 
-// Makes the lines of x persist in a part of L2 set aside for them; NULL: nothing is set aside any more.
+// Makes the lines of x persist in a part of L2 that is set aside. x NULL: sets nothing aside.
 static bool kbi_set_aside(void* x, size_t bytes) {
     cudaStreamAttrValue a;
     memset(&a, 0, sizeof a);
@@ -391,8 +393,8 @@ static bool kbi_set_aside(void* x, size_t bytes) {
     return good;
 }
 
-// How much of x is gone, of the least of so many places: after what goes before a cold launch, and after the eviction
-// alone. NaN where it cannot be told, or cannot be set aside.
+// The share of x that was evicted, the smallest of several places: with the whole preparation of a cold launch,
+// and with the eviction alone. NaN if it cannot be determined, or if nothing can be set aside.
 static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
     enum {
         KBI_PLACES = 8,
@@ -437,26 +439,30 @@ static void kbi_test_set_aside(kb_state* kb) {
     memset(&p, 0, sizeof p);
     if (cudaGetDeviceProperties(&p, kb->run->machine->device) != cudaSuccess) return;
     size_t bytes = (size_t)KBI_MAX(0, KBI_MIN(p.persistingL2CacheMaxSize, p.accessPolicyMaxWindowSize));
-    if (bytes < 8 * KBI_PROBE) kb_skip(kb, "this GPU sets nothing of L2 aside");
+    if (bytes < 8 * KBI_PROBE) kb_skip(kb, "this GPU cannot set a part of L2 aside");
     char* x = KB_ALLOC(kb, char, (int64_t)bytes);
-    if (x && kb->run->m.status == KB_OK && kb->run->call.last == KBI_PHASE_CHECK) { // once
+    // once
+    if (x && kb->run->m.status == KB_OK && kb->run->call.last == KBI_PHASE_CHECK) {
         double gone, evicted;
         kbi_measure_aside(x, bytes, &gone, &evicted);
-        kbi_gone(kb, gone, "what persists in", (double)bytes);
-        if (evicted < kbi_gone_least) kb_note(kb, "without the reset %.0f %%", 100 * KBI_MAX(evicted, 0));
-        if (evicted >= kbi_gone_least) kb_skip(kb, "what was set aside does not persist: there is nothing to prove");
+        kbi_gone(kb, gone, "the persisting data of", (double)bytes);
+        if (evicted < kbi_gone_least)
+            kb_note(kb, "without the reset of persisting lines %.0f %%", 100 * KBI_MAX(evicted, 0));
+        if (evicted >= kbi_gone_least)
+            kb_skip(kb, "the data in the set-aside part of L2 does not persist, so there "
+                        "is nothing to test");
     }
     kbi_spin_work(kb, 1000);
 }
 #endif
 
-// --- mistakes ---
+// --- planted mistakes ---
 
 static void kbi_test_wrong(kb_state* kb) {
     float *x = KB_ALLOC(kb, float, 256), want[256] = { 0 };
     kbi_fill(kb, x, KB_F32, 256, KB_ZERO);
     if (kbi_is(kb->implementation, "unwritten"))
-        x = KB_ALLOC(kb, float, 256); // still poison: NaN
+        x = KB_ALLOC(kb, float, 256); // unfilled: NaN
     else
         want[17] = 1;
     kbi_spin_work(kb, 1000);
@@ -484,7 +490,7 @@ static void kbi_test_hang(kb_state* kb) {
 }
 
 #if KBI_CUDA
-// Mistakes in the timed block, by the implementation's name.
+// A mistake in the timed block, selected by the name of the implementation.
 static void kbi_test_mistake(kb_state* kb) {
     const char* what = kb->implementation;
     float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
@@ -519,8 +525,8 @@ static void kbi_test_empty(kb_state* kb) {
     {                                       \
         0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
     }
-// Sizes: "all" rivals, "some" and "few" of them, of 1 to 200 us on an H200; "rotated" those whose copies, at most 64,
-// exceed twice its L2; for a CPU "host" and "brief", of 4 KiB to 1 MiB but for products.
+// Sizes. "all", "some" and "few" are for comparisons and take 1 to 200 us on an H200. "rotated": up to 64 copies
+// exceed twice the L2 cache. "host" and "brief" are for a CPU: 4 KiB to 1 MiB, except for products.
 #define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
     { KB_SIZE("all", axis "=" all),                           \
       KB_SIZE("some", axis "=" some),                         \
@@ -549,7 +555,7 @@ static const kb_axis kbi_sizes_of[][7] = {
               "500,1000,3000,7000,20000,100000,1000000,10000000", "20000")
 };
 
-// An operation's name is a kernel's, or the word that must replace the number.
+// The name of an operation is a kernel, or the flag that must replace the number.
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes)                                                                           \
     { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
@@ -592,29 +598,29 @@ static kb_entry kbi_tests[] = {
 };
 // clang-format on
 
-#ifdef KBENCH_SELFTEST_PART // a part of another program, which calls this for a run with --selftest
+#ifdef KBENCH_SELFTEST_PART // a part of another program, which calls it for a run with --selftest
 #define KBI_SELFTEST_STARTS KBI_INLINE
 #else
 #define KBI_SELFTEST_STARTS KBI_CONSTRUCTOR static
 #endif
 KBI_SELFTEST_STARTS void kbi_selftest_register(void) {
-    kbi_process.entries = NULL; // in place of the program's own
+    kbi_process.entries = NULL; // replaces the program's own
     kbi_process.entry_count = 0;
     kbi_set_free(&kbi_process.entry_set);
     for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>selftest  the measurement measured, and held against bars.
+  >>selftest  runs the test cases and compares the results with bars.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_PROOF_OPERATIONS "axpy,sums,product,histogram,gather"
 
-typedef struct kbi_seen_result { // what the self-test keeps of a result
+typedef struct kbi_seen_result { // the part of a result that the self-test needs
     char name[96], operation[32], implementation[16], message[200];
-    double ms, least, speedup, low, high, noise; // least: of the samples
-    double evicted;                              // percent, by the counters
-    double cupti;                                // us, of groups of launches in turn with those of ms
+    double ms, least, speedup, low, high, noise; // least: the shortest sample
+    double evicted;                              // percent, from counters
+    double cupti;                                // us, from groups of launches that alternate with those of ms
     uint64_t flags;
     kb_status status;
     kb_verdict verdict;
@@ -622,7 +628,7 @@ typedef struct kbi_seen_result { // what the self-test keeps of a result
 
 typedef struct kbi_bars {
     const kbi_options* o;
-    kbi_seen_result* seen;        // of the latest run
+    kbi_seen_result* seen;        // results of the latest run
     int n, failed, skipped, code; // code: the exit code of the latest run
     bool gpu, fast;
 } kbi_bars;
@@ -645,7 +651,7 @@ static void kbi_bars_collect(void* to, const kb_result* r) {
     b->gpu |= r->gpu != NULL;
 }
 
-enum { KBI_NOT_HELD = -1 }; // in place of whether a bar was passed
+enum { KBI_NOT_HELD = -1 }; // the bar could not be tested
 
 KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, const char* format, ...) {
     char said[800];
@@ -659,8 +665,8 @@ KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, 
     b->skipped += passed == KBI_NOT_HELD;
 }
 
-// Runs the tests that a command line selects; their results are then in seen. A bar that nothing was held against is
-// not passed; NULL: whoever calls says so.
+// Runs the tests that a command line selects and stores their results in seen. A run without results fails the bar
+// `what`; with NULL, the caller reports this.
 static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
     char text[400], *argv[40], *word;
     kbi_options o;
@@ -687,11 +693,12 @@ static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
 // --- accuracy ---
 
 enum { KBI_BAR_PROCESSES = 3 };
-typedef struct kbi_bar_case { // of each process: time, and CUPTI's of the same process less it, in ms
+typedef struct kbi_bar_case { // per process: the time, and CUPTI's time minus this time, in ms
     double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
 } kbi_bar_case;
 
-// The cases that a command line selects, from so many processes; their names are then in seen. NULL: none.
+// Measures the cases that a command line selects, in several processes; their names are in seen. Returns NULL if
+// there are none.
 static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* arguments, int processes, int* n) {
     kbi_bar_case* cases = NULL;
     for (int p = 0; p < processes; p++) {
@@ -706,7 +713,8 @@ static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* ar
     return cases;
 }
 
-// How far CUPTI is away, by the median of the processes, over max(0.15 us, 1 %); INFINITY where a number is missing.
+// The median difference from CUPTI over the processes, in units of max(0.15 us, 1 %); INFINITY if a number is
+// missing.
 static double kbi_bar_error(kbi_bar_case* c, int processes) {
     for (int p = 0; p < processes; p++)
         if (!kbi_finite(c->ms[p]) || !kbi_finite(c->apart[p])) return INFINITY;
@@ -715,8 +723,8 @@ static double kbi_bar_error(kbi_bar_case* c, int processes) {
     return fabs(c->apart[processes / 2]) / KBI_MAX(0.15e-3, 0.01 * c->ms[processes / 2]);
 }
 
-// Corrected times against CUPTI's durations of the same launches' neighbours: kernels on memory differ by the process
-// and by minutes themselves, by more than the bar, so both are taken in turn in one.
+// Compares corrected event times with CUPTI's durations. The times of memory kernels differ between processes and
+// over minutes by more than the bar. Therefore both timers alternate within one process.
 static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     char arguments[200], what[64];
     double worst = 0;
@@ -735,11 +743,10 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
         worst = KBI_MAX(worst, error);
     }
     if (!none)
-        kbi_bar(
-            b, good >= 0.9 * n && worst <= 2.5, what,
-            "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of that; at least nine of ten, none above "
-            "2.5",
-            good, n, processes, processes > 1 ? "es" : "", worst);
+        kbi_bar(b, good >= 0.9 * n && worst <= 2.5, what,
+                "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of this limit; bar: nine of ten, none "
+                "above 2.5",
+                good, n, processes, processes > 1 ? "es" : "", worst);
     for (int i = 0; !none && i < n; i++) {
         kbi_bar_case* c = &cases[i];
         if (kbi_bar_error(c, processes) <= 1) continue;
@@ -750,11 +757,11 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     KBENCH_FREE(cases);
 }
 
-// Whether a step takes as long whatever the size, over those in seen that others let it measure.
+// Checks that the time of a step does not depend on the size, for the results in seen.
 static void kbi_bar_steps(kbi_bars* b, const char* what) {
     double least = INFINITY, most = 0;
     int n = 0, noisy = 0, lost = 0;
-    for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
+    for (int i = 1; i < b->n; i++) { // the first size is too short: the cost of the loop itself is visible
         const kbi_seen_result* s = &b->seen[i];
         double each = s->least / strtod(strstr(s->name, "cycles=") + 7, NULL);
         noisy += (s->flags >> KB_FLAG_NOISY & 1) != 0;
@@ -765,23 +772,23 @@ static void kbi_bar_steps(kbi_bars* b, const char* what) {
         most = KBI_MAX(most, each);
     }
     if (noisy > n && !lost)
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d sizes drowned in noise: this machine is not quiet", noisy,
-                n + noisy);
+        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d sizes were lost in noise, because other work disturbs this machine",
+                noisy, n + noisy);
     else
         kbi_bar(b, !lost && most <= 1.1 * least, what,
-                "time of a step differs by %.1f %% over %d sizes; at most 10 %%; %d more without a number",
+                "the time of a step differs by %.1f %% over %d sizes; bar: at most 10 %%; %d more without a number",
                 100 * (most / least - 1), n, lost);
 }
 
-// On the CPU: twice the work must take twice the time, from 1 us to 10 ms.
+// On the CPU, twice the work must take twice the time, from 1 us to 10 ms.
 static void kbi_bar_scale(kbi_bars* b) {
     static const char what[] = "time grows with the work";
     if (kbi_bars_run(b, what, "--op spin --size host --fast --precision 0.3")) kbi_bar_steps(b, what);
 }
 
-// --- rivals ---
+// --- comparisons ---
 
-// The most of n that a share of p gives but with a chance below 1 %.
+// The largest number of n that has at least 1 % probability if each occurs with probability p.
 static int kbi_binomial_most(int n, double p) {
     double below = 0, term = pow(1 - p, n);
     int k = 0;
@@ -794,16 +801,17 @@ static int kbi_binomial_most(int n, double p) {
 
 typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_LOST, KBI_JUDGED } kbi_judged;
 
-// Whether the verdict on a rival that is so many percent slower is right. The least times from which a difference is to
-// be found are those of tests/gpu/equal_implementations.sh. A CPU that others use as well may not let it be found: there a baseline
-// that differs from itself by more than half of it drowns it, and so does an interval as wide as it, beside the 1 %
-// that code may make by where it lies. On a GPU that is the harness's fault.
+// Whether the verdict on an implementation that is `percent` slower is right. The shortest times at which a
+// difference must be found are those of tests/gpu/equal_implementations.sh. On a CPU, other processes can hide the
+// difference. This is so if the baseline differs from itself by more than half of the difference, or if the
+// interval is as wide as the difference. Up to 1 % is allowed for code placement. On a GPU, both are faults of the
+// harness.
 static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {
     int planted = strncmp(s->implementation, "slower_", 7) == 0 ? s->implementation[7] - '0' : 0;
     double from = percent == 2 ? 5e-3 : percent == 5 ? 1.5e-3 : 0;
     if (planted != percent || kbi_is(s->implementation, "same_0")) return KBI_UNJUDGED;
     if (s->flags >> KB_FLAG_NOT_COLD & 1 || s->ms < from) return KBI_UNJUDGED;
-    if (s->verdict == KB_NO_VERDICT) return KBI_LOST; // without a number, or the baseline is
+    if (s->verdict == KB_NO_VERDICT) return KBI_LOST; // no number for this implementation or for the baseline
     bool open = s->verdict == KB_UNRESOLVED;
     bool wide = s->noise > 0.005 * percent || s->high - s->low > 0.01 * percent;
     if (!b->gpu && percent && open && wide) return KBI_DROWNED;
@@ -819,20 +827,22 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
     if (percent)
         snprintf(what, sizeof what, "%d %% slower, %s", percent, way);
     else
-        snprintf(what, sizeof what, "equal rivals, %s", way);
-    if (drowned) snprintf(more, sizeof more, "; %d more drowned in noise", drowned);
+        snprintf(what, sizeof what, "equal kernels, %s", way);
+    if (drowned) snprintf(more, sizeof more, "; %d more lost in noise", drowned);
     if (lost) snprintf(more, sizeof more, "; %d more without a verdict", lost);
     if (n + drowned + lost == 0)
-        kbi_bar(b, KBI_NOT_HELD, what, "none was long enough, and cold");
+        kbi_bar(b, KBI_NOT_HELD, what, "no case was long enough and cold");
     else if (drowned > n && !lost && wrong <= kbi_binomial_most(n, 0.05))
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d drowned in noise: this machine is not quiet", drowned, n + drowned);
+        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d were lost in noise, because other work disturbs this machine",
+                drowned, n + drowned);
     else if (percent)
         kbi_bar(b, wrong <= most && !lost, what,
-                "found %d of %d from %s; at least %d: fewer has p < 0.01 if 95 %% are%s", n - wrong, n,
+                "found %d of %d from %s; bar: at least %d (p < 0.01 for fewer if 95 %% are found)%s", n - wrong, n,
                 percent == 2 ? "5 us" : "1.5 us", n - most, more);
     else
         kbi_bar(b, wrong <= most && !lost, what,
-                "%d of %d called different; at most %d: more has p < 0.01 if 5 %% are%s", wrong, n, most, more);
+                "%d of %d called different; bar: at most %d (p < 0.01 for more if 5 %% are called so)%s", wrong, n,
+                most, more);
     for (int i = 0; i < b->n; i++) {
         const kbi_seen_result* s = &b->seen[i];
         kbi_judged judged = kbi_rival_judge(b, s, percent);
@@ -841,7 +851,7 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
                    s->high);
         if (judged == KBI_LOST)
             kbi_print_line(stdout, "      %-36s %s", s->name,
-                           s->message[0] ? s->message : "its baseline has no number");
+                           s->message[0] ? s->message : "the baseline has no number");
     }
 }
 
@@ -857,7 +867,7 @@ static void kbi_bar_rivals(kbi_bars* b, const char* way, const char* size) {
     kbi_bar_sort(b, way, 5);
 }
 
-// --- coldness, mistakes ---
+// --- eviction, mistakes ---
 
 static bool kbi_is_cold_test(const kbi_seen_result* s) {
     return kbi_is(s->operation, "eviction") || kbi_is(s->operation, "set_aside");
@@ -879,14 +889,15 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
     bool flagged = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++)
         if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
-    // without an inspection a synchronous copy or allocation shows as work on the default stream or as a wait
+    // without inspection of CUDA calls, a synchronous copy or allocation appears as work on the default stream or
+    // as a wait
     bool copies = kbi_is(s->implementation, "copy"), allocates = kbi_is(s->implementation, "malloc");
     if (copies || allocates) flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
     if (copies) flagged |= s->flags >> KB_FLAG_SIDE_STREAM & 1;
     return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
 }
 
-// The same by another witness: what a read behind the eviction moves, by the counters of DRAM.
+// Tests the eviction with DRAM counters: what a read after the eviction moves.
 static void kbi_bar_counted_cold(kbi_bars* b) {
     static const char what[] = "evicted, by the counters";
     if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
@@ -895,14 +906,14 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
     if (s->status == KB_SKIPPED || (!kbi_finite(s->evicted) && why))
         kbi_bar(b, KBI_NOT_HELD, what, "%s", why ? why : s->message);
     else
-        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; at least 90 %%", s->evicted);
+        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; bar: at least 90 %%", s->evicted);
 }
 
-// Every planted mistake must get its word, and no number. Whether a cold launch is cold is looked at in the same run.
+// Every planted mistake must get its flag and no number. The same run tests the eviction.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
     char arguments[300] = "--fast --timeout 2s --op ";
-    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) { // those without a size
+    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) { // operations without a size
         size_t length = strlen(arguments);
         if (!kbi_tests[i].axes && (!i || !kbi_is(kbi_tests[i].operation, kbi_tests[i - 1].operation)))
             snprintf(arguments + length, sizeof arguments - length, "%s,", kbi_tests[i].operation);
@@ -913,7 +924,7 @@ static void kbi_bar_mistakes(kbi_bars* b) {
         n += !kbi_is_cold_test(&b->seen[i]);
         good += !kbi_is_cold_test(&b->seen[i]) && kbi_mistake_found(&b->seen[i]);
     }
-    kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
+    kbi_bar(b, good == n, "planted mistakes", "%d of %d got their flag and no number", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
         kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
@@ -928,10 +939,11 @@ static int kbi_selftest(const kbi_options* o) {
     memset(&b, 0, sizeof b);
     b.o = o;
     b.fast = o->on[KBI_OPTION_fast];
-    printf("kbench %s self-test%s\n", KBENCH_VERSION, b.fast ? ", in short" : "");
+    printf("kbench %s self-test%s\n", KBENCH_VERSION, b.fast ? ", short version" : "");
     fflush(stdout);
     kbi_bar_mistakes(&b);
-    if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
+    // an error message was printed
+    if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED;
     kbi_bar_counted_cold(&b);
     if (b.gpu) {
         kbi_bar_accuracy(&b, "");
@@ -946,13 +958,13 @@ static int kbi_selftest(const kbi_options* o) {
     KBENCH_FREE(b.seen);
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
     if (b.skipped)
-        printf("%d bar%s not be held against this machine\n", b.skipped, b.skipped > 1 ? "s could" : " could");
+        printf("%d bar%s not be tested on this machine\n", b.skipped, b.skipped > 1 ? "s could" : " could");
     printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
            (double)(kbi_now() - began) * 1e-9);
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
 }
 
-// Unless one only looks at what there is. It chooses cases and times itself.
+// Runs the self-test unless another option only lists something. The self-test chooses cases and times itself.
 static int kbi_selftest_instead(const char* value) {
     static const char* const heard[] = { "selftest", "fast",  "device",   "cpu",        "quiet",
                                          "verbose",  "color", "no-color", "no-progress" };

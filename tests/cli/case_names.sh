@@ -50,7 +50,7 @@ check_rc "two cases" 0
 sed 's#sized/impl=one/n=2#sized/impl=one/n=1#' "$tmp/right.json" > "$tmp/old.json"
 run "$tmp/names" --load "$tmp/old.json" --csv -
 check_rc "duplicates in a file" 0
-check_err "duplicates in a file are named" 'two different records of sized/impl=one/n=1: two benchmarks had one name'
+check_err "duplicates in a file are named" 'two different records of sized/impl=one/n=1: two benchmarks had the same name'
 check_same "duplicates in a file: rows" "$(grep -c '^sized/impl=one/n=1,' "$out")" 2
 run "$tmp/names" --load "$tmp/right.json" "$tmp/right.json" --csv -
 check_not_err "a file that is read twice" 'two different records'

@@ -22,10 +22,10 @@ KBENCH(wrong) { checked(kb, 0.25); }
 KBENCH(in_place) { // the copy keeps what the block overwrites
     float* x = KB_ALLOC(kb, float, N);
     if (!x) return;
-    float* hx = NULL;
+    kb_fill(kb, x, N, KB_UNIFORM);
+    float* hx = kb_host(kb, x);
     KB_SAMPLE(kb) {
-        kb_fill(kb, x, N, KB_UNIFORM);
-        hx = kb_host(kb, x);
+        kb_from_host(kb, x, hx, sizeof(float) * N);
         KB_TIME(kb) {
             for (int i = 0; i < N; i++) x[i] *= 2;
             kb_keep(x);

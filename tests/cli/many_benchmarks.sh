@@ -5,15 +5,17 @@
 . tests/cli/kit.lib
 
 plain many tests/cli/many_benchmarks.c
-# takes WHAT LIMIT COMMAND...: processor time of at most LIMIT ms; the best of three runs
+# takes WHAT LIMIT COMMAND...: processor time of at most LIMIT ms; the best of three runs at most
 takes() {
     what=$1 limit=$2 best=100000 && shift 2
     for i in 1 2 3; do
-        took=$( (run "$@" && times) | sed -n '2s/\([0-9]*\)m\([0-9.]*\)s \([0-9]*\)m\([0-9.]*\)s.*/\1 \2 \3 \4/p' |
-            awk '{ printf "%d", 1000 * ($1 * 60 + $2 + $3 * 60 + $4) }')
-        [ "${took:-99999}" -lt $best ] && best=$took
+        times > "$tmp/before"
+        run "$@"
+        times > "$tmp/after"
+        took=$(cat "$tmp/before" "$tmp/after" | sed -n '2p; 4p' | tr ms '  ' | awk '{ t = 1000 * ($1 * 60 + $2 + $3 * 60 + $4) - t } END { printf "%d", t }')
+        [ "$took" -lt $best ] && best=$took
+        [ $best -gt $limit ] || break
     done
-    run "$@"
     check_rc "$what" 0
     if [ $best -le $limit ]; then pass; else fail "$what takes $best ms, bound $limit ms"; fi
 }

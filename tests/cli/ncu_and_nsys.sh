@@ -159,6 +159,7 @@ by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_LOOK=[^ ]*|KBENC
 by_hand
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
+rm "$TMPDIR/told"
 # words that a shell would interpret
 try "" --ncu --filter "" --exclude "it's \"\$HOME\" a  b\$"
 check_rc "words with quotes" 0
@@ -198,12 +199,12 @@ check_out "both: ncu" '^ncu,'
 check_out "both: nsys" '^nsys,'
 check_same "both, --quiet: stderr" "$(wc -c < "$err" | tr -d ' ')" 0
 
-# --- a case that ends the program, or never ends: later cases are still profiled
+# --- a case that ends the program, or never ends: later cases are not profiled
 CRASH=1 && export CRASH
 try "" --ncu
 check_rc "a crash under ncu" 0
-check_err "a crash under ncu" 'op/impl=two ended the program under ncu; going on behind it'
-check_same "a crash under ncu: starts" "$(grep -c . "$FAKE")" 2
+check_err "a crash under ncu" 'op/impl=two ended the program under ncu, so the cases after it were not profiled'
+check_same "a crash under ncu: starts" "$(grep -c . "$FAKE")" 1
 check_out "a crash under ncu: the case's own time stands" 'two +5\.000'
 CRASH=hang
 try "" --timeout 100ms --ncu
@@ -235,21 +236,21 @@ ill() { # ILL OPTION ERE
 ill rights --ncu 'RmProfilingAdminOnly.*root.*SYS_ADMIN.*NVreg_RestrictProfilingToAdminUsers=0'
 ill busy --ncu 'another profiler .*dcgmi profile --pause'
 ill mig --ncu 'MIG.*nvidia-smi -mig 0'
-ill chip --ncu 'cannot profile this GPU: a newer one'
-ill lock --ncu 'set TMPDIR to a folder of yours'
+ill chip --ncu 'cannot profile this GPU. A newer one'
+ill lock --ncu 'Set TMPDIR to a folder of your own'
 ill old --ncu 'does not know the options above'
-ill dies --ncu 'ncu was ended by signal 11'
-ill silent --ncu 'ncu failed \(exit code 3\); it said: nothing'
-ill half --ncu 'ncu failed \(exit code 1\); it said: ==ERROR== Failed to profile "other"'
+ill dies --ncu 'ncu ended with signal 11'
+ill silent --ncu 'ncu failed \(exit code 3\); its output: nothing'
+ill half --ncu 'ncu failed \(exit code 1\); its output: ==ERROR== Failed to profile "other"'
 check_same "half: what was seen is in the record" "$(counters "$tmp/ill.json" op/impl=one | cut -c 1-27)" '{"dram__bytes.sum": 6000000'
 check_out "half: heading" '^ncu, one run of each timed block: 1 of 1 cases$'
 ill silent --nsys 'nsys failed .*no space left on device'
 try hangs --ncu --timeout 100ms --op op --impl one
 check_rc "a tool that gets nowhere" 2
-check_err "a tool that gets nowhere" 'error: --ncu: ncu was stopped: nothing moved in 1 s; a larger --timeout waits longer'
+check_err "a tool that gets nowhere" 'error: --ncu: ncu was stopped, because there was no progress in 1 s; raise --timeout'
 run timeout 15 env FAKE_ILL=deaf "$prog" $script --ncu --timeout 100ms --op op --impl one
 check_rc "a tool that gets nowhere and does not want to end" 2
-check_err "a tool that gets nowhere and does not want to end" 'ncu was stopped: nothing moved'
+check_err "a tool that gets nowhere and does not want to end" 'ncu was stopped, because there was no progress'
 check_same "a tool that was stopped: files that are left" "$(ls "$TMPDIR")" ""
 rm -f "$FAKE"
 run env PATH="$system" "$prog" $script --ncu --json "$tmp/not.json"
@@ -257,19 +258,19 @@ if [ -x /usr/local/cuda/bin/ncu ] || env PATH="$system" sh -c 'command -v ncu' >
     skip "an ncu is installed: none is missing"
 else
     check_rc "no ncu" 2
-    check_err "no ncu" 'error: --ncu: ncu is not found, neither in PATH nor in the CUDA Toolkit .*NVIDIA Nsight Compute'
+    check_err "no ncu" 'error: --ncu: ncu is neither in PATH nor in the CUDA Toolkit .*NVIDIA Nsight Compute'
     check_same "no ncu: nothing was run" "$(wc -c < "$out" | tr -d ' ')" 0
 fi
 run env NSYS_PROFILING_SESSION_ID=1 "$prog" $script --nsys
 check_rc "under another profiler" 2
-check_err "under another profiler" 'runs under a profiler already'
+check_err "under another profiler" 'already runs under a profiler'
 mkdir -p "$tmp/home/bin" && cp "$folder/bin/ncu" "$folder/bin/fake.sh" "$tmp/home/bin"
 run env PATH="$system" CUDA_HOME="$tmp/home" "$prog" $script --ncu
 check_rc "ncu in CUDA_HOME" 0
 
 # --- the command line
-for line in "--device script --ncu --list:--list measures no case: --ncu has no place" "--ncu --device all:it looks at one GPU" \
-    "--nsys --device cpu:uses none" "--ncu=:takes a set of ncu's" "--nsys=:takes a file" "--ncu=a;b:takes a set" "--ncu --ncu=full:there twice"; do
+for line in "--device script --ncu --list:--list measures no case: --ncu has no place" "--ncu --device all:it profiles one GPU" \
+    "--nsys --device cpu:uses no GPU" "--ncu=:takes a set of ncu" "--nsys=:takes a file" "--ncu=a;b:takes a set" "--ncu --ncu=full:there twice"; do
     run "$prog" ${line%%:*}
     check_rc "${line%%:*}" 2
     check_err "${line%%:*}" "${line#*:}"
@@ -295,7 +296,7 @@ try "" --op several,copies,nothing,rivals --ncu --nsys --json "$tmp/virtual.json
 check_rc "a virtual GPU" 1 # of copies and nothing, whose mistakes are planted
 check_out "ncu" '^ncu, one run of each timed block: 6 of 6 cases$'
 check_out "ncu: both kernels" '^ +2 +7\.000 us +100% +7\.000 +62\.50  known'
-check_out "ncu: no kernel" '^copies/impl=default: nothing on the GPU$'
+check_out "ncu: no kernel" '^copies/impl=default: no GPU work$'
 check_out "nsys: a copy" ' 0\.004.*\[CUDA memcpy Host-to-Device\]$'
 try "" --op breaks,several --ncu
 check_err "a GPU that is lost under ncu" 'breaks/impl=default ended the program under ncu'

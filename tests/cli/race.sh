@@ -28,7 +28,7 @@ run "$old" --race "$old" "$tmp/slow15" -- $quick
 check_rc "15 % slower" 3
 check_out "15 % slower" '^ *\+15\.0% +\[\+1[45]\.[0-9]%, \+15\.[0-9]%\] +REGRESSED moderate +op/impl=default/n=3$'
 check_out "quiet programs take the fewest rounds" "slow15 against .*old: 6 rounds in"
-check_out "what it rests on" "rest on the rounds of the race"
+check_out "what it rests on" "intervals from the rounds of the race"
 check_not_err "no progress where nobody looks" "round"
 run "$old" --race "$tmp/slow15" "$old" -- $quick
 check_rc "an improvement" 0
@@ -88,7 +88,7 @@ if have python3 && python3 -c 'import pty, termios' 2> /dev/null; then
     window --budget 50s --threshold 6 -- $quick
     check_rc "a window" 0
     check_err "a window: the first round" '^\[round 1\]  0 s of 50 s at most +[^ ]*slow3$'
-    check_err "a window: a later round" '^\[round 6\]  [0-9]+ s of 50 s at most  known to [<0-9.]+%, wanted 1\.9% +[^ ]*slow3$'
+    check_err "a window: a later round" '^\[round 6\]  [0-9]+ s of 50 s at most  known to [<0-9.]+%, target 1\.9% +[^ ]*slow3$'
     for option in --quiet --no-progress; do
         window $option --threshold 6 -- $quick
         check_not_err "a window: $option" 'round'
@@ -100,7 +100,7 @@ fi
 # --- the budget ends the race, with a message
 run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick
 check_rc "a budget that is too short" 0
-check_err "a budget that is too short" "ended at its --budget: changes are (known to within .*|not known to within any bound), not to within the 1.6%"
+check_err "a budget that is too short" "ended at its --budget. The changes are (known to within .*|not known to within any bound); the target is 1.6%"
 cp "$old" "$tmp/twin"
 for try in 1 2 3; do # of equal programs one race in twenty may find one slower
     run env NOISE=30 "$old" --race "$old" "$tmp/twin" --budget 1s --fail-on noise -- $quick
@@ -135,21 +135,21 @@ end
 chmod +x "$tmp/killed"
 run "$old" --race "$old" "$tmp/killed" -- $quick
 check_rc "a program that a signal ends" 2
-check_err "a program that a signal ends" "killed was ended by signal 9"
+check_err "a program that a signal ends" "killed ended with signal 9"
 check_err "a program that a signal ends: what it said" "^    out of luck"
 mkdir -p "$tmp/folder"
 : > "$tmp/file"
 for none in folder file; do
     run "$old" --race "$old" "$tmp/$none" -- $quick
     check_rc "a $none as a program" 2
-    check_err "a $none as a program" "$none is no program that can be started"
+    check_err "a $none as a program" "$none is not an executable program"
 done
 run "$old" --race "$old" "$tmp/slow3" -- $quick --bogus
 check_rc "options that the programs refuse" 2
 check_err "options that the programs refuse" "unknown option --bogus"
 run "$old" --race "$old" "$tmp/slow3" --iters 10
 check_rc "the programs' options beside the race's" 2
-check_err "the programs' options beside the race's" "stands behind --"
+check_err "the programs' options beside the race's" "Write options for these programs after --"
 run "$old" --race "$old" "$tmp/slow3" -- --jsonl x
 check_rc "the records' own file" 2
 run "$old" --race "$old" "$tmp/work" -- --device cpu --iters 10 --exclude op
@@ -158,7 +158,7 @@ gpus "$tmp/others" 1.00 1.00
 sed 's,op/impl,other/impl,' "$tmp/others" > "$tmp/strangers" && chmod +x "$tmp/strangers"
 run "$old" --race "$tmp/two_gpus" "$tmp/strangers"
 check_rc "no case of the same name" 1
-check_err "no case of the same name" "no case in common that has a time"
+check_err "no case of the same name" "no common case with a time"
 check_out "no case of the same name: a round says that" ": 1 rounds in"
 run env FAILS=1 "$old" --race "$old" "$tmp/slow3" -- $quick
 check_rc "a case that fails in both" 1

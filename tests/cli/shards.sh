@@ -81,7 +81,7 @@ run "$prog" --load "$tmp/1.jsonl"
 check_err "one is missing" 'no record of shards 2/3, 3/3'
 "$prog" $some --shard 2/2 --jsonl "$tmp/other.jsonl" > "$tmp/out" 2>&1
 run "$prog" --load "$tmp/1.jsonl" "$tmp/other.jsonl"
-check_err "of 3 and of 2" 'shards of different numbers'
+check_err "of 3 and of 2" 'shards are from different divisions'
 
 # --- an empty shard is no failure, and writes the files that a script may wait for
 run "$prog" --op silu --shard 2/2 --json "$tmp/none.json" --jsonl "$tmp/none.jsonl" --csv "$tmp/none.csv" --no-progress
@@ -104,7 +104,7 @@ check_rc "twice" 2
 for k in 1 2; do sed "s/\"gpu\": [^,]*,/\"gpu\": \"GPU $k\",/" "$tmp/$k.jsonl" > "$tmp/gpu$k.jsonl"; done
 run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl"
 check_rc "shards of two GPUs" 2
-check_err "shards of two GPUs" 'shard 1/3 is of GPU 1, and shard 2/3 of GPU 2: .*--ignore-env'
+check_err "shards of two GPUs" 'shard 1/3 ran on GPU 1, and shard 2/3 on GPU 2\. .*--ignore-env'
 run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl" --ignore-env
 check_rc "shards of two GPUs, all the same" 0
 run "$prog" --load "$tmp/gpu1.jsonl"

@@ -150,7 +150,7 @@ int main() {
         CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE,
     };
     int wrong = 0;
-    for (int i = 0; i < KBI_RANGE_CALLS; i++)
+    for (int i = 0; i < KBI_RANGE_COUNT; i++)
         if (sizes[i] != kbi_range_calls[i].size)
             printf("%s: %d bytes, CUPTI has %d\n", kbi_range_calls[i].name, (int)kbi_range_calls[i].size,
                    (int)sizes[i]),

@@ -5,6 +5,7 @@
 # compared instead.
 # measures time
 . tests/lib.sh
+. tests/cli/kit.lib
 
 cat > "$tmp/prog.c" << 'EOF'
 #define KBENCH_IMPLEMENTATION
@@ -32,7 +33,7 @@ KBENCH_IMPL(thrown, throws) {
 #endif
 KBENCH_MAIN()
 EOF
-build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
+reader
 # field IMPLEMENTATION KEY
 field() { awk -F'\t' -v i="\"$1\"" -v k="$2" '$2 == "implementation" { now = $3 } now == i && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
 # interleaved WHAT OPTIONS...: runs $tmp/prog, and checks that implementations ran in interleaved rounds
@@ -54,8 +55,8 @@ own() {
     check_not_out "$1: --env" 'interleaved rounds'
 }
 if echo 'int x = sizeof(void*) == 8 ? __x86_64__ : 0;' | $CC -x c -c - -o "$tmp/x.o" 2> /dev/null; then
-    for options in -O0 -O2; do
-        everything || [ $options = -O2 ] || continue
+    for options in -O0 -O1 -O2; do
+        everything || [ $options = -O1 ] || continue
         check "own switch, $options" $CC $options -Wall -Wextra -Werror -DKBI_UCONTEXT=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs && own "own switch, $options"
     done
     if everything && have $CXX && check "own switch, C++" $CXX -x c++ -O2 -DKBI_UCONTEXT=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs; then
@@ -77,7 +78,7 @@ else
 fi
 
 off='one after another, not in interleaved rounds'
-build "without fibers" $CC -O2 -DKBI_FIBERS=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs
+build "without fibers" $CC -O1 -DKBI_FIBERS=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs
 interleaved "without fibers"
 check_out "without fibers: the table" "$off"
 check_same "without fibers: nothing is decided in one process" "$(field slower verdict)" '"UNRESOLVED"'

@@ -4,6 +4,7 @@
 # file or to the implementation's. The flag DEBUG_BUILD reports them, and the gate does not compare such times with
 # others.
 . tests/lib.sh
+. tests/cli/kit.lib
 
 root=$PWD
 cat > "$tmp/bench.c" << 'EOF'
@@ -21,10 +22,8 @@ KBENCH(work) {
 KBENCH_MAIN()
 EOF
 echo 'int main(void) { return 0; }' > "$tmp/probe.c"
-printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\n#include "examples/addons/kbench_report.h"\n' > "$tmp/kbench.c"
-build "kbench.o" $CC -O2 -I. -c "$tmp/kbench.c" -o "$tmp/kbench.o"
 short="--max-time 20ms --no-progress"
-build "a plain program" $CC -O2 -I. "$tmp/bench.c" "$tmp/kbench.o" -o "$tmp/plain" $libs
+program plain "$tmp/bench.c"
 run "$tmp/plain" $short --json "$tmp/plain.json"
 check_rc "a plain program" 0
 build_of() { sed -n 's/.*"build": *"\([^"]*\)".*/\1/p' "$1"; }
@@ -44,7 +43,7 @@ looks() {
     run "$tmp/plain" --compare "$tmp/new.json" "$tmp/new.json"
     check_not_err "$what: --compare with itself" "differ in"
 }
-# with WHAT NAMES COMPILER OPTION...: compiles only the benchmark's file like this, not kbench.o
+# with WHAT NAMES COMPILER OPTION...: the benchmark's file alone is compiled so, kit.o is not
 with() {
     everything || [ -n "$now" ] || return 0
     what=$1 names=$2 cc=$3 && shift 3
@@ -54,7 +53,7 @@ with() {
         return
     fi
     (cd "$tmp" && $cc -O2 -I"$root" "$@" -c bench.c -o bench.o > build.log 2>&1)
-    check "$what" $cc "$@" "$tmp/bench.o" "$tmp/kbench.o" -o "$tmp/program" $libs && looks "$what" "$names" "$tmp/program" $short
+    check "$what" $cc "$@" "$tmp/bench.o" "$kit/kit.o" -o "$tmp/program" $libs && looks "$what" "$names" "$tmp/program" $short
 }
 now=
 with "gcc ASan" ASan gcc -fsanitize=address

@@ -3,6 +3,7 @@
 # Benchmarks in C++20 modules, with the header in the global module fragment: each is registered once, however many
 # files import the module.
 . tests/lib.sh
+. tests/cli/kit.lib
 
 cat > "$tmp/bench.cppm" << 'EOF'
 module;
@@ -29,7 +30,7 @@ KBENCH(in_main) {
 int main(int argc, char** argv) { return answer() + other() == 84 ? kb_main(argc, argv) : 9; }
 EOF
 printf 'import bench;\nint other();\nint other() { return answer(); }\n' > "$tmp/other.cpp"
-build "kbench.o" $CC -O1 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
+alone
 lists() {
     run "$tmp/program" --list
     check_rc "$1" 0
@@ -42,14 +43,14 @@ for cxx in $CXX clang++ clang++-16 clang++-17 clang++-18 clang++-19; do
     $cxx -std=c++20 -O1 -I. --precompile "$tmp/bench.cppm" -o "$tmp/bench.pcm" > "$tmp/log" 2>&1 || continue
     seen=1
     $cxx -std=c++20 -O1 -c "$tmp/bench.pcm" -o "$tmp/bench.o"
-    check "$cxx" $cxx -std=c++20 -O1 -I. -fprebuilt-module-path="$tmp" "$tmp/main.cpp" "$tmp/other.cpp" "$tmp/bench.o" "$tmp/kbench.o" -o "$tmp/program" $libs &&
+    check "$cxx" $cxx -std=c++20 -O1 -I. -fprebuilt-module-path="$tmp" "$tmp/main.cpp" "$tmp/other.cpp" "$tmp/bench.o" "$kit/plain.o" -o "$tmp/program" $libs &&
         lists "$cxx"
 done
 [ -n "$seen" ] || skip "no clang++ that makes modules"
 if ! everything; then
     :
 elif (cd "$tmp" && g++ -std=c++20 -fmodules-ts -O1 -I"$root" -x c++ -c bench.cppm -o bench.o > log 2>&1); then
-    if (cd "$tmp" && g++ -std=c++20 -fmodules-ts -O1 -I"$root" main.cpp other.cpp bench.o kbench.o -o program $libs > log 2>&1); then pass; else fail "g++: $(head -c 300 "$tmp/log")"; fi
+    if (cd "$tmp" && g++ -std=c++20 -fmodules-ts -O1 -I"$root" main.cpp other.cpp bench.o "$root/$kit/plain.o" -o program $libs > log 2>&1); then pass; else fail "g++: $(head -c 300 "$tmp/log")"; fi
     lists "g++"
 else
     skip "no g++ that makes modules"

@@ -3,6 +3,7 @@
 # Benchmarks in a shared library, loaded with dlopen or linked. A function of one instruction has a time, an empty one
 # has none, and a program without -rdynamic names the missing symbol.
 . tests/lib.sh
+. tests/cli/kit.lib
 
 cat > "$tmp/plugin.c" << 'EOF'
 #include "kbench.h"
@@ -36,8 +37,8 @@ cat > "$tmp/loads.c" << 'EOF'
 int main(int argc, char** argv) { return dlopen(argv[argc - 1], RTLD_NOW) ? kb_main(argc - 1, argv) : (puts(dlerror()), 9); }
 EOF
 printf '#include "kbench.h"\nKBENCH_MAIN()\n' > "$tmp/linked.c"
-build "kbench.o" $CC -O2 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
-build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
+alone
+reader
 # statuses WHAT PROGRAM [LIBRARY]
 statuses() {
     what=$1 && shift
@@ -52,14 +53,14 @@ for cc in $CC clang; do
     for opt in -O2 -O3; do
         everything || [ "$cc $opt" = "$CC -O2" ] || continue
         build "$cc $opt, a library" $cc $opt -shared -fPIC -I. "$tmp/plugin.c" -o "$tmp/libplugin.so"
-        build "$cc $opt, dlopen" $cc $opt -rdynamic -I. "$tmp/loads.c" "$tmp/kbench.o" -o "$tmp/loads" $libs
+        build "$cc $opt, dlopen" $cc $opt -rdynamic -I. "$tmp/loads.c" "$kit/plain.o" -o "$tmp/loads" $libs
         statuses "$cc $opt, dlopen" "$tmp/loads" "$PWD/$tmp/libplugin.so"
-        build "$cc $opt, linked" $cc $opt -rdynamic -I. "$tmp/linked.c" "$tmp/kbench.o" -o "$tmp/linked" -Wl,--no-as-needed -L"$tmp" -lplugin -Wl,-rpath,"$PWD/$tmp" $libs
+        build "$cc $opt, linked" $cc $opt -rdynamic -I. "$tmp/linked.c" "$kit/plain.o" -o "$tmp/linked" -Wl,--no-as-needed -L"$tmp" -lplugin -Wl,-rpath,"$PWD/$tmp" $libs
         statuses "$cc $opt, linked" "$tmp/linked"
     done
 done
-# without -rdynamic the library does not find the symbols; examples/README.md explains the message
-build "without -rdynamic" $CC -I. "$tmp/loads.c" "$tmp/kbench.o" -o "$tmp/loads" $libs
+# without -rdynamic the library finds nothing; examples/README.md explains the message
+build "without -rdynamic" $CC -I. "$tmp/loads.c" "$kit/plain.o" -o "$tmp/loads" $libs
 run "$tmp/loads" "$PWD/$tmp/libplugin.so"
 check_rc "without -rdynamic" 9
 symbol=$(grep -o 'undefined symbol: kbench_[0-9_]*' "$out")

@@ -16,12 +16,13 @@ if have $CXX; then names="c cxx"; else skip "no C++ compiler" && cuda_names=${cu
 
 # --- kbench.o as C and as C++, with and without CUDA, without warnings. In make test only as C
 made=$names
-everything || { made=c cuda_names=${cuda_names:+c_cuda}; }
+optimised=-O2
+everything || { made=c cuda_names=${cuda_names:+c_cuda} optimised=-O1; }
 for name in $made $cuda_names; do
     how= compiler="$CC -x c"
     case $name in cxx*) compiler="$CXX -x c++" ;; esac
-    case $name in *_cuda) how="-DKBENCH_CUDA -I$cuda" ;; esac
-    build "kbench.o, $name" $compiler -O2 $warn -DKBENCH_IMPLEMENTATION $how -c kbench.h -o "$tmp/$name.o"
+    case $name in *_cuda) how="-DKBENCH_CUDA -I$cuda" && everything || optimised=-O0 ;; esac
+    build "kbench.o, $name" $compiler $optimised $warn -DKBENCH_IMPLEMENTATION $how -c kbench.h -o "$tmp/$name.o"
     check_same "kbench.o, $name: what the compiler says" "$(cat "$tmp/check")" ""
 done
 

@@ -3,6 +3,7 @@
 # A C++ benchmark function that throws fails its own case, whose record has the exception; the other cases are
 # measured.
 . tests/lib.sh
+. tests/cli/kit.lib
 
 here=tests/compile
 if ! have $CXX; then skip "no C++ compiler" && finish; fi
@@ -40,8 +41,8 @@ try() { # WHAT OPTIONS...
     check_not_err "$what: no worker died" 'worker|signal'
 }
 
-build "kbench.o as C" $CC -x c -O2 -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/c.o"
-build "kbench.o as C, throw.cpp" $CXX -std=c++11 -O2 -Wall -Wextra -Wpedantic -Werror -I. $here/throw.cpp "$tmp/c.o" -o "$tmp/throw" $libs
+alone
+build "kbench.o as C, throw.cpp" $CXX -std=c++11 -O1 -Wall -Wextra -Wpedantic -Werror -I. $here/throw.cpp "$kit/plain.o" -o "$tmp/throw" $libs
 try "kbench.o as C"
 everything || finish
 try "kbench.o as C, one process" --no-isolate
@@ -60,7 +61,7 @@ for options in "-fno-exceptions" "-fno-rtti" "-fno-exceptions -fno-rtti"; do
         run "$tmp/plain" --iters 3 --warmup 1 --no-progress
     check_rc "$options" 0
 done
-check "-fno-rtti, throw.cpp" $CXX -std=c++11 -O1 -Wall -Wextra -Werror -fno-rtti -I. $here/throw.cpp "$tmp/c.o" -o "$tmp/throw" $libs
+check "-fno-rtti, throw.cpp" $CXX -std=c++11 -O1 -Wall -Wextra -Werror -fno-rtti -I. $here/throw.cpp "$kit/plain.o" -o "$tmp/throw" $libs
 if [ -n "$NVCC" ]; then
     cp $here/throw.cpp "$tmp/throw.cu" # nvcc compiles only that as CUDA
     check "nvcc throw.cpp" $NVCC -O1 -DKBENCH_IMPLEMENTATION -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. "$tmp/throw.cu" -o "$tmp/throw" &&

@@ -20,7 +20,7 @@ sums() { if grep -qE -e "$2" "$looked"; then pass; else fail "$1: no '$2'"; fi; 
 sums "kernels" '^ +triad\(.*  +8 '
 sums "calls" '^ +cudaLaunchKernel +8 '
 sums "shapes" '4096x1x1 blocks of 256x1x1'
-sums "a copy beside a kernel" '[0-9]% of the copies beside a kernel'
+sums "a copy beside a kernel" '[0-9]% of the copy time overlaps a kernel'
 if have python3; then
     check "the timeline" python3 tests/host/trace.py "$tmp/profiling.trace"
 else
@@ -42,7 +42,7 @@ if [ "$rc" -ne 0 ]; then fail "profiling.py ended with $rc"; fi
 run "$tmp/profiling" $fast --energy --filter '^(triad|chains|again)/' --json "$tmp/energy.json"
 check_rc "energy" 0
 cat "$out" "$err"
-if grep -q 'no counter of its energy' "$err"; then
+if grep -q 'has no energy counter' "$err"; then
     skip "$(sed -n 's/.*is not looked into: //p' "$err" | head -n 1)"
 else
     run python3 tests/gpu/profiling.py --energy "$tmp/energy.json"

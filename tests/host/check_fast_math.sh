@@ -16,7 +16,6 @@ variant() {
 }
 if ! everything; then
     variant "-Ofast" $CC $TEST_CFLAGS -Ofast -Wno-nan-infinity-disabled -Wno-unknown-warning-option tests/host/check.c
-    ! have $CXX || variant "C++ -Ofast" $CXX $TEST_CFLAGS -x c++ -Ofast -Wno-unknown-warning-option tests/host/check.c
     finish
 fi
 variant "as usual" $CC $TEST_CFLAGS tests/host/check.c

@@ -196,20 +196,20 @@ int main(int argc, char** argv) {
     CHECK(!strstr(output, "not looked into"));
     said(" cycles "), said(" 202");
     // how far memory binds it: as the processor counts it, and never guessed
-    said("how far memory binds it is not known: this processor counts neither topdown-be-bound nor");
+    said("the share of time bound by memory is unknown: this processor counts neither topdown-be-bound nor");
     CHECK(isnan(counted(0, "backend_bound_pct")));
     run("stalls", "--op sum --counters");
     CHECK_REAL(counted(0, "stalled_cycles"), 216, 1e-9);
     CHECK_REAL(counted(0, "backend_bound_pct"), 108, 1e-9);
-    said("bound by memory, or by units that compute, for 108 %");
+    said("bound by memory or by execution units for 108 %");
     run("slots", "--op sum --counters");
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9); // 500 of 1000 slots
     CHECK_REAL(counted(0, "memory_bound_pct"), 30, 1e-9);
-    said("bound by memory for 30 % of what the processor could have done");
+    said("bound by memory for 30 % of the processor's issue slots");
     run("slots_old", "--op sum --counters");
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
     CHECK(isnan(counted(0, "memory_bound_pct")));
-    said("or by units that compute, for 50 %");
+    said("or by execution units for 50 %");
     run("dear", "--op sum --counters"); // many runs share what the calls add: one would have 8000 to it
     CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");

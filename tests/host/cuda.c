@@ -1267,8 +1267,8 @@ static void test_selftest(void) {
                                         "evicted, L2 set aside",
                                         "agrees with CUPTI, cold",
                                         "agrees with CUPTI, hot",
-                                        "equal rivals, cold",
-                                        "equal rivals, hot",
+                                        "equal kernels, cold",
+                                        "equal kernels, hot",
                                         "2 % slower, cold",
                                         "2 % slower, hot",
                                         "5 % slower, cold",
@@ -1279,11 +1279,11 @@ static void test_selftest(void) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
         if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // 2 % is hidden by different placements
     }
-    check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; at least 90 %");
-    check_output("100 % of what persists in 32 MiB was gone; without the reset 0 %");
+    check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; bar: at least 90 %");
+    check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
     // this device knows no addresses: that mistake is not seen on it, and said so
-    check_output("FAIL  planted mistakes               18 of 19 got their word and no number");
+    check_output("FAIL  planted mistakes               18 of 19 got their flag and no number");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
     if (test_rounds(2) < 2) return; // a device with faults, and one without CUPTI: in make test-all
@@ -1294,13 +1294,13 @@ static void test_selftest(void) {
         snprintf(line, sizeof line, "FAIL  %-30s ", bars[i]);
         check_output(line);
     }
-    check_output("FAIL  evicted, by the counters       50.0 % of L2's size came from DRAM; at least 90 %");
-    check_output("100 % of what persists in 32 MiB was still there");
+    check_output("FAIL  evicted, by the counters       50.0 % of L2's size came from DRAM; bar: at least 90 %");
+    check_output("100 % of the persisting data of 32 MiB was still in the cache");
     check_output("      gather/impl=same_1/n=1048576 ");
     check_output("      product/impl=slower_2/n=384 ");
     check_output("      axpy/impl=same_0/n=65536 ");
     start("VIRTUAL_LIGHT=1 VIRTUAL_NO_ASIDE=1 --selftest --fast");
-    check_output("skip  evicted, L2 set aside          this GPU sets nothing of L2 aside");
+    check_output("skip  evicted, L2 set aside          this GPU cannot set a part of L2 aside");
     check_output("skip  agrees with CUPTI, cold        --timer both: libcupti.so is not found");
     check_output("skip  evicted, by the counters       not looked into: libcupti.so is not found");
 }

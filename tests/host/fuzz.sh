@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Fuzzes records, command lines and axis values: a second for each target, with guarded memory. make test-all runs for
-# FUZZ_SECONDS each, with sanitizers, and with libFuzzer if clang has it.
+# Fuzzes records, command lines and axis values for FUZZ_SECONDS each, with sanitizers, and with libFuzzer if clang has
+# it.
+# only in make test-all
 . tests/lib.sh
 
 : "${FUZZ_SECONDS:=5}"
@@ -30,13 +31,6 @@ seed ranges 200ms
 seed ranges 0,4-7
 seed ranges '0,-00,10^400,10^-400,nan^0'
 seed ranges 'softmax/.*(rows=[0-9]+|p=0\.5){1,2}$'
-if ! everything; then
-    for target in reader cli ranges; do
-        build "$target" $CC -O1 -w -include tests/guarded.h -I. -Itests tests/fuzz/$target.c -o "$tmp/fuzz_$target" $libs
-        check "$target changed at random: nothing is found" "$tmp/fuzz_$target" 1 "$tmp/$target"/*
-    done
-    finish
-fi
 
 build "sample_program.c" $CC -O1 -I. -Itests -include tests/kit.h tests/cli/sample_program.c -o "$tmp/prog" $libs
 "$tmp/prog" --iters 3 --warmup 1 --no-progress -q --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/reader/array.json" \

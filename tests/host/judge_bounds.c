@@ -389,16 +389,16 @@ static void test_declared(void) {
         int flag;
         const char* says;
     } bytes[] = { { "cold", 440, 300, 0, 0, "" }, // of 400 that are moved, or lie in L2
-                  { "cold", 441, 300, 0, 1, "kb_bytes says 441 B, and DRAM moved 300 B" },
+                  { "cold", 441, 300, 0, 1, "kb_bytes declares 441 B, but DRAM moved 300 B" },
                   { "cold", 399, 300, NAN, 0, "" },
                   { "cold", 399, 300, 363, 0, "" },
-                  { "cold", 399, 300, 362, 1, "kb_bytes says 399 B, and L2 moved 362 B" },
+                  { "cold", 399, 300, 362, 1, "kb_bytes declares 399 B, but L2 moved 362 B" },
                   { "cold", 400, 300, 1, 0, "" },
                   { "cold", 400, 439, 1, 0, "" },
-                  { "cold", 400, 441, 1, 0, "DRAM moved 441 B, 1.10 times what kb_bytes says" },
+                  { "cold", 400, 441, 1, 0, "DRAM moved 441 B, 1.10 times the bytes of kb_bytes" },
                   { "cold", 400, NAN, 364, 0, "" },
                   { "hot", 400, 1, 364, 0, "" },
-                  { "hot", 400, 1, 363, 1, "kb_bytes says 400 B, and L2 moved 363 B" },
+                  { "hot", 400, 1, 363, 1, "kb_bytes declares 400 B, but L2 moved 363 B" },
                   { "hot", 400, 9000, 900, 0, "" },
                   { "cold", NAN, 300, 300, 0, "" },
                   { "cold", 0, 300, 300, 0, "" } };
@@ -415,17 +415,17 @@ static void test_declared(void) {
         const char* says;
     } flops[] = { { 225e6, 0, "f32", 0, "" }, // 205 at most, 128 for sure
                   { 226e6, 0, "f32", 1,
-                    "kb_flops says 226.0 million operations, and the instructions did 205.0 million at most" },
+                    "kb_flops declares 226.0 million operations, but the instructions did at most 205.0 million" },
                   { 226e6, 0, NULL, 1,
-                    "kb_flops says 226.0 million operations, and the instructions did 205.0 million at most" },
+                    "kb_flops declares 226.0 million operations, but the instructions did at most 205.0 million" },
                   { 117e6, 0, "f32", 0, "" },
                   { 116e6, 0, "f32", 0,
-                    "the instructions did 128.0 million operations, 1.10 times what kb_flops says" },
+                    "the instructions did 128.0 million operations, 1.10 times the operations of kb_flops" },
                   { 226e6, 1, "f32", 0, "" },
                   { 226e6, 0, "i8", 0, "" },
                   { 226e6, 0, "u64", 0, "" },
                   { 226e6, 0, "bf16", 1,
-                    "kb_flops says 226.0 million operations, and the instructions did 205.0 million at most" },
+                    "kb_flops declares 226.0 million operations, but the instructions did at most 205.0 million" },
                   { NAN, 0, "f32", 0, "" },
                   { 0, 0, "f32", 0, "" } };
     static const struct {
@@ -496,27 +496,27 @@ static void test_counted(void) {
         { "cold", 60, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
           "bound by memory: DRAM 60 %, L2 10 %" },
         { "cold", 59, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "latency",
-          "bound by latency: DRAM 59 %, L2 10 %: nothing is busy enough" },
+          "bound by latency: DRAM 59 %, L2 10 %: no unit is busy enough" },
         { "cold", 60, NAN, NAN, NAN, NAN, 50, NAN, NULL, KB_FLAG_DRIFT, NULL, "" }, // of one alone nothing follows
         { "cold", 60, 61, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "L2", "bound by L2: DRAM 60 %, L2 61 %" },
         { "cold", 60, 60, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
           "bound by memory: DRAM 60 %, L2 60 %" },
         { "cold", 60, NAN, 70, 65, NAN, 33, NAN, NULL, KB_FLAG_DRIFT, "compute",
-          "bound by compute: DRAM 60 %, tensor cores 70 %, issue slots 65 %, 33 % of the warps there" },
+          "bound by compute: DRAM 60 %, tensor cores 70 %, issue slots 65 %, 33 % of the warps active" },
         { "cold", 5, NAN, NAN, NAN, 90, NAN, NAN, NULL, KB_FLAG_DRIFT, "compute",
           "bound by compute: DRAM 5 %, busiest pipe 90 %" },
         { "cold", 30, 10, NAN, NAN, NAN, NAN, 60, "copy", KB_FLAG_DRIFT, "memory",
           "bound by memory: DRAM 30 %, L2 10 %, copy roof 60 %" },
         { "cold", 30, 10, NAN, NAN, NAN, NAN, 59, "copy", KB_FLAG_DRIFT, "latency",
-          "bound by latency: DRAM 30 %, L2 10 %: nothing is busy enough" },
+          "bound by latency: DRAM 30 %, L2 10 %: no unit is busy enough" },
         { "hot", 30, 10, NAN, NAN, NAN, NAN, 80, "read", KB_FLAG_DRIFT, "latency",
-          "bound by latency: DRAM 30 %, L2 10 %: nothing is busy enough" },
+          "bound by latency: DRAM 30 %, L2 10 %: no unit is busy enough" },
         { "hot", 30, 10, NAN, NAN, NAN, NAN, 80, "f32", KB_FLAG_DRIFT, "compute",
           "bound by compute: DRAM 30 %, L2 10 %, f32 roof 80 %" },
         { "cold", 30, 10, NAN, NAN, NAN, NAN, 80, "f32", KB_FLAG_DECLARED_FLOPS, "latency",
-          "bound by latency: DRAM 30 %, L2 10 %: nothing is busy enough" },
+          "bound by latency: DRAM 30 %, L2 10 %: no unit is busy enough" },
         { "cold", 30, 10, NAN, NAN, NAN, NAN, 80, "f32", KB_FLAG_DECLARED_BYTES, "latency",
-          "bound by latency: DRAM 30 %, L2 10 %: nothing is busy enough" },
+          "bound by latency: DRAM 30 %, L2 10 %: no unit is busy enough" },
         { "cold", 70, 10, NAN, NAN, NAN, NAN, 90, "f32", KB_FLAG_DRIFT, "memory",
           "bound by memory: DRAM 70 %, L2 10 %" },
         { "cold", 30, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_FLOOR, "launch",
@@ -544,7 +544,7 @@ static void test_counted(void) {
         kbi_judge_inside(&r, &seen.in, &machine);
         CHECK(has(KB_FLAG_NOT_COLD) == !evicted[i].cold && (r.status == KB_OK) == (evicted[i].cold != 0));
         CHECK(isnan(r.time_ms) == !evicted[i].cold && (r.samples == KB_NONE) == !evicted[i].cold);
-        if (!evicted[i].cold) CHECK_HAS(said(), "brought 89 % of it from DRAM, as counted");
+        if (!evicted[i].cold) CHECK_HAS(said(), "took only 89 % of them from DRAM (counters)");
     }
     look("cold"), seen.in.energy_mj = 2, seen.in.idle_w = 70, r.flops = 6, r.bytes = 8;
     kbi_judge_inside(&r, &seen.in, &machine);
@@ -557,8 +557,8 @@ static void test_counted(void) {
     kbi_judge_inside(&r, &seen.in, &machine);
     CHECK(isnan(r.energy_mj) && isnan(r.idle_power_w) && isnan(r.flops_per_joule) && r.occupancy_achieved == 44);
     static const double host[][3] = { { NAN, 5, 5 }, { 1, 5, 6 }, { 1, NAN, 6 }, { 1, NAN, NAN } };
-    static const char* const says[] = { "", "bound by memory for 5 %", "by units that compute, for 6 %",
-                                        "is not known" };
+    static const char* const says[] = { "", "bound by memory for 5 %", "by execution units for 6 %",
+                                        "is unknown" };
     for (int i = 0; i < 4; i++) {
         look("wall"), count("cycles", host[i][0]), count("memory_bound_pct", host[i][1]);
         count("backend_bound_pct", host[i][2]);

@@ -136,17 +136,17 @@ static void test_profile(void) {
     said("cudaLaunchKernel 8 24.00 us 100% 3.000 us");
     not_said("cuLaunchKernel"), not_said("_v7000"),
         not_said("kbi_"); // the driver's own, suffixes, the harness's work
-    said("a run: 5.000 us from first to last, without a gap");
-    said("3.000 us a launch");
+    said("per run: 5.000 us from first start to last end, no gaps");
+    said("3.000 us per launch");
 
     run("VIRTUAL_CUPTI=1 --op mixed --profile --hot");
     said("spills 8 48.00 us 40.0%"), said("plain 16 48.00 us 40.0%"), said("memcpy HtoD 8 16.00 us 13.3%"),
         said("memset 8 8.000 us 6.7%");
     said("66x1x1 blocks of 128x1x1, clusters of 4x1x1, 42 registers, shared 5.00 KiB, local 24 B");
-    said("6% of the warps (the grid)");
+    said("6% of the warps (limit: the grid)");
     said("3.81 MiB each");
     said("in 4.0 gaps");
-    said("; no copy beside a kernel");
+    said("; no copy overlaps a kernel");
     CHECK_THAT(strstr(output, "spills") < strstr(output, "memcpy"), "what takes most stands first");
 
     // of a comparison all that have times; what a reset does is not the block's
@@ -155,7 +155,7 @@ static void test_profile(void) {
     CHECK_INT(file.n, 3);
     said("plain 8 40.00 us 100%"), said("wide 8 48.00 us 100%");
     said(
-        "42 registers, shared 4.00 KiB, 50% of the warps (registers)"); // 10 of 1536 in each quarter, 40 for blocks of 16
+        "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)"); // 10 of 1536 in each quarter, 40 for blocks of 16
     not_said("72.00 us");
     run("VIRTUAL_CUPTI=1 --op waits --profile");
     CHECK_INT(code, 0);
@@ -171,7 +171,7 @@ static void test_profile(void) {
     said("plain 8 40.00 us 100%");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.001);
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_DROPS=1 --op one --profile");
-    said("3 records found no room");
+    said("3 records were dropped");
     static const char* const apart[] = { "", " --no-isolate" };
     for (int k = 0; k < 2; k++) {
         char arguments[200];
@@ -253,7 +253,7 @@ static void test_trace(void) {
     said("cannot write --trace");
     start("--load build/test/host/profiling.json --profile"); // no file keeps what was found inside
     CHECK(code != 0); // 2, but for a sanitizer that counts what is left at the end
-    said("--load shows records and runs nothing: --profile has no place beside it");
+    said("--load shows records and runs nothing, so --profile has no effect");
 }
 
 // The machine code of the kernel that takes most: asked of cuobjdump, here a script.
@@ -273,7 +273,7 @@ static void test_code(void) {
     said("\n machine code of takes_most/impl=default\n"), said("Function : spills"), said("LDC R1");
     not_said("Fatbin");
     run("VIRTUAL_CUPTI=1 --op one --sass");
-    said("--sass: plain is not in this program's own code");
+    said("--sass: plain is not in this program's file");
     remove("build/test/host/cuobjdump");
     // a shell sees the program, the kernel and the file, or nothing at all
     static const char* const hostile[][2] = { { "cuobjdump", "a;b" },   { "cuobjdump", "a b" },
@@ -323,7 +323,7 @@ static void test_counters(void) {
               "bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
     // without -v, in scaled units and without zeros; the message, with what binds the case, comes before the counters
-    said("bound by memory: DRAM 91 %");
+    said("bound by memory:");
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
     said("dram_bytes 1.00 GB"), said("dram_pct 91.0 %"), said("intensity_dram 1.00 FLOP/B");
@@ -357,7 +357,7 @@ static void test_counters(void) {
         CHECK_STR(text(i, "time_ms"), "null");
         bool wrong = strstr(text(i, "name"), "wrong") != NULL; // that one has another reason
         CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
-        CHECK_HAS(text(i, "message"), wrong ? "" : "brought 50 % of it from DRAM, as counted");
+        CHECK_HAS(text(i, "message"), wrong ? "" : "took only 50 % of them from DRAM (counters)");
     }
     start("VIRTUAL_CUPTI=1 --env --counters");
     said("share of L2 that eviction empties 100.0 %"), said("by the counters of DRAM 100.0 %");
@@ -369,13 +369,13 @@ static void test_counters(void) {
     // bytes: twice as many declared as moved, and half as many
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
-    CHECK_HAS(text(0, "message"), "kb_bytes says 954 MiB, and DRAM moved 477 MiB");
+    CHECK_HAS(text(0, "message"), "kb_bytes declares 954 MiB, but DRAM moved 477 MiB");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:2000000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
-    CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times what kb_bytes says");
+    CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times the bytes of kb_bytes");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES"); // from L2: all goes through it
-    CHECK_HAS(text(0, "message"), "and L2 moved 477 MiB");
+    CHECK_HAS(text(0, "message"), "but L2 moved 477 MiB");
     // operations: 1e9 are declared
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
@@ -397,10 +397,10 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
     CHECK_HAS(text(0, "message"),
-              "kb_flops says 1000 million operations, and the instructions did 500.0 million at most");
+              "kb_flops declares 1000 million operations, but the instructions did at most 500.0 million");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "1000000000" FP32 "1000000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
-    CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times what kb_flops says");
+    CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times the operations of kb_flops");
     // what is busiest
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
         " --op declares --counters=few");
@@ -430,7 +430,7 @@ static void test_counters(void) {
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerGetCounterAvailability:26", "dcgmi profile --pause" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:35", "CAP_SYS_ADMIN" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "take a whole GPU" },
-        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler is attached" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStart:9", "cuptiRangeProfilerStart: CUPTI_ERROR" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStop:9", "cuptiRangeProfilerStop: CUPTI_ERROR" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerDecodeData:9", "DecodeData: CUPTI_ERROR" }
@@ -462,7 +462,7 @@ static void test_energy(void) {
     said("J: of a launch, launches back to back over 2 s");
     run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // what no graph can hold runs by itself
     CHECK_STR(text(0, "energy_mj"), "null");
-    CHECK_HAS(text(0, "message"), "cannot be told from that of its resets");
+    CHECK_HAS(text(0, "message"), "cannot be separated from the energy of its resets");
     CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not looked into
     CHECK_REAL(atof(text(2, "energy_mj")), 6.4, 1e-3);
     CHECK_REAL(atof(text(3, "energy_mj")), 5, 1e-3);
@@ -472,9 +472,9 @@ static void test_energy(void) {
     not_said("J:");
     static const struct {
         const char *how, *line;
-    } rows[] = { { "none", "this GPU has no counter of its energy" },
-                 { "stuck", "NVML's counter of energy stood still" },
-                 { "breaks", "NVML's counter of energy failed while the block ran" } };
+    } rows[] = { { "none", "this GPU has no energy counter" },
+                 { "stuck", "NVML's energy counter did not change" },
+                 { "breaks", "NVML's energy counter failed while the block ran" } };
     for (int i = 0; i < 3; i++) {
         char arguments[200];
         snprintf(arguments, sizeof arguments, "VIRTUAL_ENERGY=%s --op one --energy", rows[i].how);
@@ -486,7 +486,7 @@ static void test_energy(void) {
     }
     start("--op one --energy --device cpu");
     CHECK_INT(code, 2);
-    said("--energy: it looks at a GPU's work, and --device cpu uses none");
+    said("--energy: it profiles GPU work, and --device cpu uses no GPU");
 }
 
 // Whatever goes wrong, the times stand, and one line gives the fix.
@@ -494,11 +494,11 @@ static void test_failures(void) {
     static const struct {
         const char *how, *line;
     } rows[] = { { "", "libcupti.so is not found" },
-                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39", "another profiler is attached" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39", "another profiler" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=35", "NVreg_RestrictProfilingToAdminUsers=0" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=43", "take a whole GPU" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=8", "cuptiActivityEnable: CUPTI_ERROR_OF_SOME_KIND (8)" },
-                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1", "is another profiler attached?" } };
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1", "another profiler" } };
     for (int i = 0; i < 6; i++) {
         char arguments[300];
         snprintf(arguments, sizeof arguments, "%s%s--op one,waits --profile", rows[i].how, *rows[i].how ? " " : "");

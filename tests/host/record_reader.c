@@ -101,7 +101,7 @@ static void test_round_trip(void) {
         CHECK_THAT(good && r.n == whole, "%zu bytes: %lld records, not %lld: %s", n, (long long)r.n, (long long)whole,
                    text);
         bool torn = n > 0 && n != (size_t)(first - lines.s) && n != (size_t)(first - lines.s) + 1 && n < lines.n - 1;
-        CHECK_THAT(torn == (strstr(text, "breaks off") != NULL), "%zu bytes: %s", n, text);
+        CHECK_THAT(torn == (strstr(text, "ends in the middle") != NULL), "%zu bytes: %s", n, text);
         kbi_records_free(&r);
     }
     kbi_text_free(&lines);
@@ -129,64 +129,64 @@ static const struct file {
     { A ", \"samples_ms\": [1, null, 2]}\n", 1, "" },
     { A ", \"rung\": 1e2, \"samples\": 3.0}\n", 1, "" },
     { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
-    { A ", \"schema\": 99}\n", 1, ":1: written by a later version" },
-    { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version knows no flag LATER" },
-    // lines that break off
-    { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line breaks off" },
-    { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line breaks off" },
-    { A "}\n{\"na\n" A "}", 2, ":2: this line breaks off" },
-    { A "}\n{\"name\": \"\\u12\n" A "}", 2, ":2: this line breaks off" },
-    { A "}\n{\"name\": tr\n" A "}", -1, ":2: name is a text or null, not 't'" },
-    { A "}\n" A ", \"verified\": tr\n" A "}", 2, ":2: this line breaks off" },
-    { A "}\n" A ", \"later\": [[1, 2\n" A "}", 2, ":2: this line breaks off" },
+    { A ", \"schema\": 99}\n", 1, ":1: a later version wrote this file" },
+    { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version does not know the flag LATER" },
+    // lines that end in the middle
+    { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line ends in the middle of a record" },
+    { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line ends in the middle of a record" },
+    { A "}\n{\"na\n" A "}", 2, ":2: this line ends in the middle of a record" },
+    { A "}\n{\"name\": \"\\u12\n" A "}", 2, ":2: this line ends in the middle of a record" },
+    { A "}\n{\"name\": tr\n" A "}", -1, ":2: name is a string or null, not 't'" },
+    { A "}\n" A ", \"verified\": tr\n" A "}", 2, ":2: this line ends in the middle of a record" },
+    { A "}\n" A ", \"later\": [[1, 2\n" A "}", 2, ":2: this line ends in the middle of a record" },
     // files of others, and damaged ones
-    { "hello", -1, ":1: records have to begin with [ or {, not 'h'" },
+    { "hello", -1, ":1: records must begin with [ or {, not 'h'" },
     { "\x7f"
       "ELF",
       -1, "not byte 0x7f" },
-    { "42", -1, "records have to begin with" },
-    { "[42]", -1, "a record has to begin with {, not '4'" },
-    { "[[" A "}]]", -1, "a record has to begin with {" },
+    { "42", -1, "records must begin with" },
+    { "[42]", -1, "a record must begin with {, not '4'" },
+    { "[[" A "}]]", -1, "a record must begin with {" },
     { "[" A "}", -1, ":1: the file ends in the middle" },
     { "[" A "},", -1, ":1: the file ends in the middle" },
     { "[" A ", \"time_ms\": 1", -1, ":1: the file ends in the middle" },
     { "[\n" A "},\n" A ", \"name", -1, ":3: the file ends in the middle" },
-    { "[" A "},]", -1, "a record has to begin with {, not ']'" },
+    { "[" A "},]", -1, "a record must begin with {, not ']'" },
     { "[" A "}] x", -1, "nothing may follow the records, not 'x'" },
-    { "[" A "}" A "}]", -1, "a comma or ] has to stand here" },
-    { A "}" A "}\n", -1, "a record ends with its line" },
-    { A ",}\n", -1, "a text has to stand here, not '}'" },
-    { "{\"context\": {\"date\": \"x\"}, \"benchmarks\": []}", -1, ":1: a record without its name" },
-    { "{\"name\": \"a\"}", -1, ":1: a record without its operation" },
+    { "[" A "}" A "}]", -1, "a comma or ] is expected here" },
+    { A "}" A "}\n", -1, "a record must end with its line" },
+    { A ",}\n", -1, "a string is expected here, not '}'" },
+    { "{\"context\": {\"date\": \"x\"}, \"benchmarks\": []}", -1, ":1: a record has no name" },
+    { "{\"name\": \"a\"}", -1, ":1: a record has no operation" },
     { A ", \"time_ms\": \"1\"}", -1, "time_ms is a number or null, not '\"'" },
     { A ", \"time_ms\": NaN}", -1, "time_ms is a number or null, not 'N'" },
     { A ", \"time_ms\": Infinity}", -1, "time_ms is a number or null" },
-    { A ", \"time_ms\": 1e999}", -1, "1e999 is more than a number can be" },
-    { A ", \"time_ms\": 01}", -1, "a number has to stand here" },
-    { A ", \"time_ms\": 1.}", -1, "a number has to stand here" },
-    { A ", \"time_ms\": -}", -1, "a number has to stand here" },
-    { A ", \"time_ms\": 1e+}", -1, "a number has to stand here" },
-    { A ", \"time_ms\": 0x10}", -1, "a comma or } has to stand here, not 'x'" },
+    { A ", \"time_ms\": 1e999}", -1, "1e999 is too large for a number" },
+    { A ", \"time_ms\": 01}", -1, "a number is expected here" },
+    { A ", \"time_ms\": 1.}", -1, "a number is expected here" },
+    { A ", \"time_ms\": -}", -1, "a number is expected here" },
+    { A ", \"time_ms\": 1e+}", -1, "a number is expected here" },
+    { A ", \"time_ms\": 0x10}", -1, "a comma or } is expected here, not 'x'" },
     { A ", \"samples\": 1.5}", -1, "samples is a whole number" },
     { A ", \"samples\": 9223372036854775808}", -1, "samples is a whole number" },
     { A ", \"samples\": -9223372036854775808}", -1, "samples is a whole number" },
     { A ", \"samples\": 1e300}", -1, "samples is a whole number" },
     { A ", \"verified\": 1}", -1, "verified is true or false or null" },
-    { A ", \"verified\": truth}", -1, "true has to stand here, not 't'" },
+    { A ", \"verified\": truth}", -1, "true is expected here, not 't'" },
     { A ", \"params\": [1]}", -1, "params is an object or null" },
-    { A ", \"params\": {\"n\": [1]}}", -1, "a number has to stand here" },
-    { A ", \"params\": {\"n\": 1, \"n\": 2}}", -1, "params: n is there twice" },
-    { A ", \"samples_ms\": [\"1\"]}", -1, "a number has to stand here" },
-    { A ", \"samples_ms\": [1 2]}", -1, "a comma or ] has to stand here" },
-    { A ", \"flags\": [1]}", -1, "a text has to stand here" },
+    { A ", \"params\": {\"n\": [1]}}", -1, "a number is expected here" },
+    { A ", \"params\": {\"n\": 1, \"n\": 2}}", -1, "params: n occurs twice" },
+    { A ", \"samples_ms\": [\"1\"]}", -1, "a number is expected here" },
+    { A ", \"samples_ms\": [1 2]}", -1, "a comma or ] is expected here" },
+    { A ", \"flags\": [1]}", -1, "a string is expected here" },
     { A ", \"status\": \"fine\"}", -1, "status is ok, failed or skipped, not 'fine'" },
     { A ", \"verdict\": \"BEST\"}", -1, "verdict is FASTER" },
-    { A ", \"name\": \"b\"}", -1, "name is there twice in a record" },
-    { A ", \"message\": \"\xff\"}", -1, "no UTF-8" },
-    { A ", \"message\": \"\xc0\xaf\"}", -1, "no UTF-8" },
-    { A ", \"message\": \"\xed\xa0\x80\"}", -1, "no UTF-8" },
-    { A ", \"message\": \"a\tb\"}", -1, "a text has to end with a quotation mark on its line, not byte 0x09" },
-    { A ", \"message\": \"\\x\"}", -1, "a backslash makes" },
+    { A ", \"name\": \"b\"}", -1, "name occurs twice in a record" },
+    { A ", \"message\": \"\xff\"}", -1, "is not UTF-8" },
+    { A ", \"message\": \"\xc0\xaf\"}", -1, "is not UTF-8" },
+    { A ", \"message\": \"\xed\xa0\x80\"}", -1, "is not UTF-8" },
+    { A ", \"message\": \"a\tb\"}", -1, "a string must end with a quotation mark on its line, not byte 0x09" },
+    { A ", \"message\": \"\\x\"}", -1, "the escapes are" },
     { A ", \"message\": \"\\u12g4\"}", -1, "four hexadecimal digits" },
 };
 
@@ -260,13 +260,13 @@ static void test_large(void) {
         const char *before, *again, *after;
         int times;
         const char* says; // "": it is taken
-    } large[] = { { A ", \"later\": ", "[", "", 100000, "lists in lists" },
-                  { A ", \"later\": ", "{\"a\": ", "", 100000, "lists in lists" },
+    } large[] = { { A ", \"later\": ", "[", "", 100000, "nested more than 32 deep" },
+                  { A ", \"later\": ", "{\"a\": ", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
                   { A ", \"message\": \"", "\\u00e4", "\"}", 400000, "" },
-                  { A ", \"message\": \"", "0123456789", "\"}", 200000, "more than 1 MiB" },
-                  { A ", \"time_ms\": ", "1", "}", 200, "a number of more than 100 characters" },
-                  { A ", \"later\": ", "1", "}", 200, "a number of more than 100 characters" },
+                  { A ", \"message\": \"", "0123456789", "\"}", 200000, "longer than 1 MiB" },
+                  { A ", \"time_ms\": ", "1", "}", 200, "a number has more than 100 characters" },
+                  { A ", \"later\": ", "1", "}", 200, "a number has more than 100 characters" },
                   { A ", \"samples_ms\": [0", ", 1.25", "]}", 300000, "" },
                   { A ", \"flags\": [\"FLOOR\"", ", \"FLOOR\"", "]}", 30000, "" },
                   { A "}", "\n", "", 200000, "" } };
@@ -293,7 +293,7 @@ static void test_large(void) {
     kbi_records_free(&r);
     kbi_text_free(&axes);
     put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // what a machine leaves that lost its power
-    CHECK_HAS(said(&r, &good), ":2: this line breaks off");
+    CHECK_HAS(said(&r, &good), ":2: this line ends in the middle of a record");
     CHECK(good && r.n == 1);
     kbi_records_free(&r);
 }
@@ -312,7 +312,7 @@ static void test_again(void) {
     static const double want[] = { 1, 2, 3, 4, 6, 7, 10 };
     put_file(text, strlen(text));
     const char* warned = said(&r, &good);
-    CHECK_HAS(warned, "run 1 has two different records of a: two benchmarks had one name");
+    CHECK_HAS(warned, "run 1 has two different records of a: two benchmarks had the same name");
     CHECK_INT(r.n, 7);
     CHECK_INT(r.replaced, 1);
     CHECK_INT(r.of[0].samples, 5);
@@ -352,7 +352,7 @@ static void test_older(void) {
     kbi_records r;
     bool good;
     put_file(A ", \"mode\": 3}\n", strlen(A) + 12);
-    CHECK_HAS(said(&r, &good), "a text or null");
+    CHECK_HAS(said(&r, &good), "a string or null");
     kbi_records_free(&r);
 }
 
@@ -541,7 +541,7 @@ static const char* heard(void) {
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
-        int regressed, improved, more, less, open, added, removed, mended, missed, none; // none: nothing was compared
+        int regressed, improved, more, less, open, added, removed, recovered, missed, none; // none: nothing was compared
         int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
                  { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 3, 3, 3 } },
@@ -560,17 +560,17 @@ static void test_toll(void) {
         a.compared = rows[i].none ? 0 : 2, a.regressed = rows[i].regressed, a.improved = rows[i].improved,
         a.more = rows[i].more;
         a.less = rows[i].less, a.open = rows[i].open, a.added = rows[i].added, a.removed = rows[i].removed,
-        a.mended = rows[i].mended;
+        a.recovered = rows[i].recovered;
         for (int k = 0; k < KBI_COUNT(on); k++)
             for (int apart = 0; apart < 2; apart++) {
                 int way = k < 3 ? k : 0, want = k == 3 ? 0 : (apart ? rows[i].apart : rows[i].codes)[way];
                 kbi_wanted.fail_on = on[k], a.apart = apart;
-                int code = kbi_toll_code(&a, true, rows[i].missed);
+                int code = kbi_regression_code(&a, true, rows[i].missed);
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
                            apart ? ", one not comparable" : "", code, want);
             }
         kbi_wanted.fail_on = "noise", a.apart = 0; // goals alone are certain
-        int code = kbi_toll_code(&a, false, rows[i].missed);
+        int code = kbi_regression_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
     // a regression between two machines is none, unless --ignore-env has them compared
@@ -585,10 +585,10 @@ static void test_toll(void) {
         memset(&change, 0, sizeof change), memset(&all, 0, sizeof all), kbi_report_start();
         change.before = &pair[0], change.after = &pair[1], change.regressed = true;
         all.of = &change, all.n = 1, kbi_wanted.on[KBI_REPORT_ignore_env] = ignore;
-        kbi_toll_apart(&all);
+        kbi_regression_apart(&all);
         kbi_assessment a = kbi_assess(&all);
         CHECK_INT(a.apart, !ignore), CHECK_INT(a.regressed, ignore), CHECK_INT(a.compared, ignore);
-        CHECK_INT(kbi_toll_code(&a, true, 0), ignore ? KBI_EXIT_REGRESSED : KBI_EXIT_FINE);
+        CHECK_INT(kbi_regression_code(&a, true, 0), ignore ? KBI_EXIT_REGRESSED : KBI_EXIT_FINE);
     }
     static const char* const names[] = { "a", "A-z_0.9+", "9", "", ".a", "-a", "a/b", "a b", "\xc3\xa4" };
     for (int i = 0; i < KBI_COUNT(names); i++) CHECK_THAT(kbi_plain_name(names[i]) == (i < 3), "'%s'", names[i]);
@@ -675,13 +675,14 @@ static void test_shards(void) {
         { { "1/1", NULL, NULL, NULL }, "" },
         { { "1/2", "2/2", NULL, NULL }, "" },
         { { NULL, NULL, NULL, NULL }, "" },
-        { { "2/2", NULL, NULL, NULL }, "no record of shard 1/2: not run yet, or there was nothing for it\n" },
+        { { "2/2", NULL, NULL, NULL }, "no record of shard 1/2: not run yet, or no case for it\n" },
         { { "1/3", NULL, "1/3", NULL },
-          "no record of shards 2/3, 3/3: not run yet, or there was nothing for them\n" },
+          "no record of shards 2/3, 3/3: not run yet, or no case for them\n" },
         { { "4/9", NULL, NULL, NULL }, "no record of shards 1/9, 2/9, 3/9, 5/9, 6/9, 7/9, 8/9, 9/9: not run" },
         { { "4/10", NULL, NULL, NULL },
           "no record of shards 1/10, 2/10, 3/10, 5/10, 6/10, 7/10, 8/10, 9/10, ...: not" },
-        { { "1/2", "2/3", NULL, NULL }, "shards of different numbers, K/2 and K/3: a case may be there twice" }
+        { { "1/2", "2/3", NULL, NULL }, 
+          "the shards are from different divisions of the plan, K/2 and K/3. A case may occur twice" }
     };
     r.n = 4;
     for (int i = 0; i < KBI_COUNT(rows); i++) {
@@ -694,7 +695,7 @@ static void test_shards(void) {
     for (int k = 0; k < 4; k++) results[k].shard = "1/2", results[k].gpu = k == 3 ? "B" : k ? "A" : NULL;
     listen();
     CHECK(!kbi_load_alike(&r)), r.n = 3, CHECK(kbi_load_alike(&r));
-    CHECK_HAS(heard(), "shard 1/2 is of A, and shard 1/2 of B: parts");
+    CHECK_HAS(heard(), "shard 1/2 ran on A, and shard 1/2 on B. These parts");
     r.n = 4, kbi_wanted.on[KBI_REPORT_ignore_env] = true, CHECK(kbi_load_alike(&r));
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r)); // of no shard
 }
@@ -742,7 +743,7 @@ static void test_added(void) {
     static kbi_options o;
     static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };
     kb_result r[2];
-    kbi_toll g;
+    kbi_regression g;
     for (int i = 0; i < 2; i++) kbi_result_clear(&r[i]), r[i].name = i ? "two" : "one", r[i].operation = "o";
     for (int i = 0; i < 3; i++) {
         kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 }, here = { NULL, 0, 0 };
