@@ -54,8 +54,8 @@ CONTENTS (search for the tag)
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
-    >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
-    >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
+    >>handed       foundation: types that the stages share: recipe, case, measured, machine
+    >>insight      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -78,10 +78,10 @@ CONTENTS (search for the tag)
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>alike        measure: whether later launches do what the first ones did, by their times
-    >>inside       measure: runs of the block that instruments look into, apart from those that are timed
+    >>inside       measure: runs of the block for instruments, apart from those that are timed
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
-    >>calls        measure: the calls of a body that make a case: one that is checked, one that is measured
-    >>body         measure: what a body asks and says: axes, amounts, checks, words
+    >>calls        measure: the calls of a function that make a case: one that is checked, one that is measured
+    >>body         measure: what a function asks and says: axes, amounts, checks, notes
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
@@ -95,7 +95,7 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
+    >>laps         program: a batch, the part of the plan that is measured, judged, recorded and shown at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
     >>main         program: what KBENCH_MAIN calls
@@ -1513,27 +1513,23 @@ static bool kbi_nan(double x) {
 // A program may have called setlocale, and then printf writes 0,5: put the point back.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
-    size_t n = point ? strlen(point) : 0;
-    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
-    if (!p) return;
+    char *p = strstr(s, point), *behind = p ? p + strlen(point) : NULL;
+    if (!p || p == behind) return;
     *p = '.';
-    memmove(p + 1, p + n, strlen(p + n) + 1);
+    memmove(p + 1, behind, strlen(behind) + 1);
 }
 
-// strtod with a point, whatever the locale; a comma ends the number, as in a list.
+// strtod with a point, whatever the locale; a comma ends the number, as in a list. (A point of several bytes, as in
+// Pashto, is not understood there, and ends the number.)
 static double kbi_real_of(const char* s, char** end) {
     const char* point = localeconv()->decimal_point;
-    if (!point || strcmp(point, ".") == 0) return strtod(s, end);
+    if (strcmp(point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
-    size_t more = *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
-    snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = more < 16 ? strchr(text, '.') : NULL;
-    if (at) {
-        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
-        memcpy(at, point, more + 1);
-    }
+    snprintf(text, sizeof text, "%.*s", (int)KBI_MIN(strcspn(s, ","), sizeof text - 1), s);
+    char* at = strchr(text, '.');
+    if (at && strlen(point) == 1) *at = *point;
     double x = strtod(text, &stop);
-    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
+    *end = (char*)s + (stop - text);
     return x;
 }
 
@@ -2146,21 +2142,15 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     kbi_put(&head, "", 0);
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
     int why = good ? 0 : errno;
-    if (good) {
-        size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
-        bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
-        if (mark == &kbi_array_mark && head.s[blank] == '[') { // an empty one
-            const char* end = head.s + blank + 1 + strspn(head.s + blank + 1, " \t\r\n");
-            ours |= *end == ']' && !end[1 + strspn(end + 1, " \t\r\n")];
-        }
-        if (mark == &kbi_line_mark && head.s[blank] != '[') {
-            ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
-            for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
-        }
-        good = ours;
+    size_t blank = strspn(head.s, mark == &kbi_array_mark ? " \t\r\n[]" : " \t\r\n");
+    bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
+    if (mark == &kbi_line_mark && head.s[blank] != '[') {
+        size_t cut = KBI_MIN(head.n, strlen(mark->begin));
+        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+        for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
     }
     kbi_text_free(&head);
-    return errno = why, good;
+    return errno = why, good && ours;
 }
 
 // --- names ---
@@ -2192,15 +2182,6 @@ static char* kbi_real_path(const char* path) {
     }
     kbi_text_free(&out);
     return result;
-}
-
-static int kbi_open_folder(const char* path) { // of a file
-    kbi_text folder = KBI_BLANK;
-    size_t n = kbi_folder_length(path);
-    kbi_put(&folder, n ? path : ".", n ? n : 1);
-    int file = kbi_open_file(folder.s, O_RDONLY);
-    kbi_text_free(&folder);
-    return file;
 }
 
 static bool kbi_same_file(const struct stat* a, const struct stat* b) {
@@ -2268,7 +2249,10 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
     snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
     char* name = kbi_name_beside(path, ending);
-    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
+    kbi_text above = KBI_BLANK;
+    kbi_put(&above, path, kbi_folder_length(path));
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW),
+        folder = kbi_open_file(above.s, O_RDONLY);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
@@ -2287,6 +2271,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
     if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
     if (folder >= 0) close(folder);
+    kbi_text_free(&above);
     KBENCH_FREE(name);
     return errno = why, good;
 }
@@ -3839,7 +3824,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
+  >>handed    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the cases of a comparison say where fibers are missing.
@@ -3875,7 +3860,7 @@ typedef struct kbi_recipe {
     bool verify, audit;          // ask kb_check; look into the timed block
     bool fresh;                  // ask it with other inputs, too
     bool looked;                 // nothing is timed: a profiler looks on
-    unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
+    unsigned inside;             // bits of instruments that profile the block, untimed
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3976,7 +3961,7 @@ typedef struct kbi_measured {
     int32_t verified, settled;
     int32_t queries;             // items are queries
     int32_t constant;            // the inputs are
-    int32_t stage;               // whether its data lay on its rivals' stage; -1: there were none
+    int32_t stage;               // whether it ran on shared buffers; -1: it ran alone
     int32_t proven;              // the last run of the block wrote an output that a check liked
     int32_t ungated;             // launches did not wait behind a gate, and nobody said that they would not
     int32_t launches;            // whose mean is a sample
@@ -4155,7 +4140,7 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
+  >>insight   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
@@ -4464,10 +4449,6 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-static const char* kbi_shown_title(const kbi_shown* what) {
-    return what->counter[0] ? what->counter : what->column < 0 ? what->key->name : kbi_columns[what->column].title;
-}
-
 // false after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
@@ -4519,13 +4500,6 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
-        kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
-}
-
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
     for (int64_t i = 0; i < params.n; i++) {
@@ -4535,10 +4509,10 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
         kbi_puts(t, ": ");
         if (p->type == KB_AXIS_STRINGS)
             kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_json_real(t, p->r);
+        else if (p->type == KB_AXIS_REALS || p->i == KB_NONE)
+            kbi_json_real(t, p->type == KB_AXIS_REALS ? p->r : (double)NAN);
         else
-            kbi_json_whole(t, p->i);
+            kbi_putf(t, "%lld", (long long)p->i);
     }
     kbi_puts(t, "}");
 }
@@ -4546,11 +4520,18 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
 static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
     const kbi_field_samples* samples = (const kbi_field_samples*)field;
     const char* before = "[";
+    int64_t whole;
     int truth;
     switch (kind) {
     case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_whole:
+        whole = *(const kbi_field_whole*)field;
+        if (whole == KB_NONE)
+            kbi_puts(t, "null");
+        else
+            kbi_putf(t, "%lld", (long long)whole);
+        break;
     case KBI_KIND_truth:
         truth = *(const kbi_field_truth*)field;
         kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
@@ -5228,10 +5209,6 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-static bool kbi_names_stdout(const char* path) {
-    return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
-}
-
 // An option with the values behind it. Gives how many words it took, 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
@@ -5252,8 +5229,9 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (kbi_option_given(o, k) && argument && !(option->traits & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    bool standard = file && (!own || own->fill) && kbi_names_stdout(value); // others open it themselves
-    if (!kbi_option_set(o, k, standard ? "-" : value)) return 0;
+    bool standard = kbi_is(value, "/dev/stdout") || kbi_is(value, "/dev/fd/1") || kbi_is(value, "/proc/self/fd/1");
+    if (file && standard && (!own || own->fill)) value = "-"; // others open it themselves
+    if (!kbi_option_set(o, k, value)) return 0;
     int most = option->traits & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
         if (!kbi_option_set(o, k, word[n])) return 0;
@@ -5880,6 +5858,11 @@ static bool kbi_plan_unique(kbi_plan* plan) {
     return false;
 }
 
+static int kbi_order_cases(const void* a, const void* b) {
+    const kbi_case *x = (const kbi_case*)a, *y = (const kbi_case*)b;
+    return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
+}
+
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
@@ -5888,22 +5871,16 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         kbi_mapped* slot = kbi_map_find(&keys, plan->cases[i].key);
         if (!slot->key) kbi_map_take(&keys, slot, plan->cases[i].key, plan->groups++);
         plan->cases[i].group = (int)slot->at;
+        plan->cases[i].place = i;
     }
     KBENCH_FREE(keys.slots);
-    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
-    if (o->on[KBI_OPTION_shuffle]) {
-        kbi_shuffle(start, plan->groups, o->seed, 2, 0);
-        for (int i = 0; i < plan->n; i++) plan->cases[i].group = start[plan->cases[i].group];
-    }
-    // a stable counting sort by group
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    memset(start, 0, sizeof(int) * (size_t)(plan->groups + 1));
-    for (int i = 0; i < plan->n; i++) start[plan->cases[i].group + 1]++;
-    for (int g = 0; g < plan->groups; g++) start[g + 1] += start[g];
-    for (int i = 0; i < plan->n; i++) sorted[start[plan->cases[i].group]++] = plan->cases[i];
-    KBENCH_FREE(plan->cases);
-    plan->cases = sorted;
-    KBENCH_FREE(start);
+    int* order = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    kbi_shuffle(order, plan->groups, o->seed, 2, 0);
+    for (int i = 0; i < plan->n && o->on[KBI_OPTION_shuffle]; i++) plan->cases[i].group = order[plan->cases[i].group];
+    KBENCH_FREE(order);
+    qsort(plan->cases, (size_t)plan->n, sizeof *plan->cases, kbi_order_cases);
+    plan->n_all = plan->n;
+    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
@@ -5994,8 +5971,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
-    plan->n_all = plan->n;
-    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
     if (o->shards > 1) kbi_plan_shard(plan, o);
     return true;
 }
@@ -6187,7 +6162,7 @@ typedef struct kbi_backend {
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // for blocks of device work
         kb_stream (*stream)(void);
-        void (*prepare)(struct kbi_run* run);    // before each call of the body
+        void (*prepare)(struct kbi_run* run);    // before each call of the function
         const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
         bool (*lost)(void);                      // whether no later work of this process survives that error
         const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
@@ -6280,12 +6255,12 @@ typedef enum kbi_order { // what the conductor of several runs wants of this one
 typedef struct kbi_place { // among those that are measured in turn
     kbi_order order;
     bool in_turn;     // others are measured between its samples
-    kbi_fiber* fiber; // where the body rests; NULL: it rests by returning, and goes on when it is called again
+    kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
     bool resting;     // it returned so
     int64_t slot_end; // samples to have before another one's turn
     int settling;     // runs of the block to come that settle it in its slot, and are no samples
     double* settled;  // where the times of these go; NULL: nowhere
-    bool stand_in;    // its results are nobody's: a copy for --rotate, or the baseline's equal rival
+    bool stand_in;    // a copy for --rotate, or the baseline's control: it has no results of its own
 } kbi_place;
 
 enum { KBI_WINDOW = 512 };
@@ -6296,7 +6271,7 @@ typedef struct kbi_window { // of the warm-up: times and clock over a stretch of
     double median, clock; // of the window before
 } kbi_window;
 
-typedef struct kbi_body_call { // of the body
+typedef struct kbi_body_call { // of the benchmark function
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
@@ -6664,7 +6639,7 @@ typedef struct kbi_calibration {
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
-typedef struct kbi_insight { // what is being looked into
+typedef struct kbi_insight { // what instruments have found so far
     const kb_instrument* by; // whose turn it is; NULL: nobody's yet
     bool open, again, over;  // it is at work; it wants another run; all had their turn
     kbi_text events, gauges, counters, texts;
@@ -10013,7 +9988,7 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
+  >>inside    measure: runs of the block for instruments, apart from those that are timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
@@ -10728,7 +10703,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>body      measure: what a body asks and says: axes, amounts, checks, words.
+  >>body      measure: what a function asks and says: axes, amounts, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the case ---
@@ -12680,7 +12655,9 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->title = kbi_shown_title(&cell->what);
+    cell->title = what.counter[0]   ? cell->what.counter
+                  : what.column < 0 ? what.key->name
+                                    : kbi_columns[what.column].title;
     cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = -1; i < n && what.column < 0; i++) {
@@ -14400,7 +14377,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
+  >>laps      program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike

@@ -336,6 +336,7 @@ static void test_ours(void) {
     } rows[] = { { "", true, true },
                  { " \r\n\t", true, true },
                  { "[]\n", true, false },
+                 { " [ ]", true, false },
                  { OLD, true, false },
                  { "[\n" ONE ",\n{\"name\": \"cut", true, false },
                  { "[1, 2]\n", false, false },
