@@ -1810,22 +1810,23 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Levenshtein's distance, case ignored; names longer than the row are far from everything.
+// Edit distance without regard to case; two letters that change places count once (Damerau 1964). Names longer than a
+// row are far from everything.
 static int kbi_distance(const char* a, const char* b) {
-    int row[64], n = (int)strlen(b);
+    int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
+    for (int j = 0; j <= n; j++) rows[0][j] = j;
+    for (; a[i - 1]; i++) {
+        int *now = rows[i % 3], *last = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
+        now[0] = i;
         for (int j = 1; j <= n; j++) {
-            int up = row[j];
-            int change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-            row[j] = KBI_MIN(change, KBI_MIN(up, row[j - 1]) + 1);
-            diagonal = up;
+            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+            now[j] = KBI_MIN(last[j - 1] + (x != y), KBI_MIN(last[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
+                now[j] = KBI_MIN(now[j], older[j - 2] + 1);
         }
     }
-    return row[n];
+    return rows[(i - 1) % 3][n];
 }
 
 typedef struct kbi_nearest { // the best of the names offered so far
