@@ -160,6 +160,7 @@ attempt() {
         else
             flags=
             ! grep -q '"virtual_gpu.h"' "$1" || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
+            [ -z "$lean" ] || grep -q 'optimised code alone' "$1" || flags="$flags -O0 -D__OPTIMIZE__=1"
             $CC $cflags $flags -I. -Itests "$1" -o "$exe" -lm -ldl -lpthread > "$log" 2>&1 || return
         fi
         $limit "$exe" $quick >> "$log" 2>&1 < /dev/null
