@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # The documents: README.md is short, their programs compile and run as printed, and what they name exists.
+# takes long
 . tests/lib.sh
 . tests/cli/kit.lib
 
