@@ -54,8 +54,8 @@ CONTENTS (search for the tag)
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
-    >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
-    >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
+    >>handed       foundation: types that the stages share: recipe, case, measured, machine
+    >>insight      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -78,10 +78,10 @@ CONTENTS (search for the tag)
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>alike        measure: whether later launches do what the first ones did, by their times
-    >>inside       measure: runs of the block that instruments look into, apart from those that are timed
+    >>inside       measure: runs of the block for instruments, apart from those that are timed
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
-    >>calls        measure: the calls of a body that make a case: one that is checked, one that is measured
-    >>body         measure: what a body asks and says: axes, amounts, checks, words
+    >>calls        measure: the calls of a function that make a case: one that is checked, one that is measured
+    >>body         measure: what a function asks and says: axes, amounts, checks, notes
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
@@ -95,7 +95,7 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
+    >>laps         program: a batch, the part of the plan that is measured, judged, recorded and shown at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
     >>main         program: what KBENCH_MAIN calls
@@ -639,10 +639,10 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, occupancy_achieved, kernel, code, "percent, as counters saw it") \
     x(text, backend, machine, machine(backend), "cuda, cpu") \
     x(whole, device, machine, code, "number of the GPU") \
-    x(text, gpu, machine, code, "its name") \
+    x(text, gpu, machine, machine(gpu), "its name") \
     x(text, compute_capability, machine, code, "9.0") \
-    x(text, driver, machine, code, "its version") \
-    x(text, cuda, machine, code, "version of the runtime") \
+    x(text, driver, machine, machine(driver), "its version") \
+    x(text, cuda, machine, machine(cuda), "version of the runtime") \
     x(text, no_gpu, machine, code, "why there is none, for people; null with one") \
     x(text, tool, machine, machine(tool), "compute-sanitizer or the like, under which nothing is timed") \
     x(real, copy_roof_gbps, machine, code, "1e9 bytes a second of the best copy, read and written") \
@@ -1002,7 +1002,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_TIME(kb) KBI_TIME(kb, false)
 // The timed block is host work, on every machine; timer wall.
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run. KB_ALLOC goes
+// before it.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
@@ -1512,27 +1513,23 @@ static bool kbi_nan(double x) {
 // A program may have called setlocale, and then printf writes 0,5: put the point back.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
-    size_t n = point ? strlen(point) : 0;
-    char* p = n && strcmp(point, ".") != 0 ? strstr(s, point) : NULL;
-    if (!p) return;
+    char *p = strstr(s, point), *behind = p ? p + strlen(point) : NULL;
+    if (!p || p == behind) return;
     *p = '.';
-    memmove(p + 1, p + n, strlen(p + n) + 1);
+    memmove(p + 1, behind, strlen(behind) + 1);
 }
 
-// strtod with a point, whatever the locale; a comma ends the number, as in a list.
+// strtod with a point, whatever the locale; a comma ends the number, as in a list. (A point of several bytes, as in
+// Pashto, is not understood there, and ends the number.)
 static double kbi_real_of(const char* s, char** end) {
     const char* point = localeconv()->decimal_point;
-    if (!point || strcmp(point, ".") == 0) return strtod(s, end);
+    if (strcmp(point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
-    size_t more = *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
-    snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = more < 16 ? strchr(text, '.') : NULL;
-    if (at) {
-        memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
-        memcpy(at, point, more + 1);
-    }
+    snprintf(text, sizeof text, "%.*s", (int)KBI_MIN(strcspn(s, ","), sizeof text - 1), s);
+    char* at = strchr(text, '.');
+    if (at && strlen(point) == 1) *at = *point;
     double x = strtod(text, &stop);
-    *end = (char*)s + (stop - text) - (at && stop > at ? more : 0);
+    *end = (char*)s + (stop - text);
     return x;
 }
 
@@ -2121,12 +2118,17 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // reformatted as well
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     const char *inside, *end = s;
-    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (const char *p = s, *begin = mark->begin; *begin; p++) { // blanks do not count
+        if (*p == *begin)
+            begin++;
+        else if (!*p || !strchr(" \t\r\n", *p))
+            return false;
+    }
     for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
@@ -2139,18 +2141,15 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     kbi_put(&head, "", 0);
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
     int why = good ? 0 : errno;
-    if (good) {
-        size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
-        bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
-        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
-        if (mark == &kbi_line_mark && head.s[blank] != '[') {
-            ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
-            for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
-        }
-        good = ours;
+    size_t blank = strspn(head.s, mark == &kbi_array_mark ? " \t\r\n[]" : " \t\r\n");
+    bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
+    if (mark == &kbi_line_mark && head.s[blank] != '[') {
+        size_t cut = KBI_MIN(head.n, strlen(mark->begin));
+        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+        for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
     }
     kbi_text_free(&head);
-    return errno = why, good;
+    return errno = why, good && ours;
 }
 
 // --- names ---
@@ -2182,15 +2181,6 @@ static char* kbi_real_path(const char* path) {
     }
     kbi_text_free(&out);
     return result;
-}
-
-static int kbi_open_folder(const char* path) { // of a file
-    kbi_text folder = KBI_BLANK;
-    size_t n = kbi_folder_length(path);
-    kbi_put(&folder, n ? path : ".", n ? n : 1);
-    int file = kbi_open_file(folder.s, O_RDONLY);
-    kbi_text_free(&folder);
-    return file;
 }
 
 static bool kbi_same_file(const struct stat* a, const struct stat* b) {
@@ -2258,7 +2248,10 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
     snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
     char* name = kbi_name_beside(path, ending);
-    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
+    kbi_text above = KBI_BLANK;
+    kbi_put(&above, path, kbi_folder_length(path));
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW),
+        folder = kbi_open_file(above.s, O_RDONLY);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
@@ -2277,6 +2270,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
     if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
     if (folder >= 0) close(folder);
+    kbi_text_free(&above);
     KBENCH_FREE(name);
     return errno = why, good;
 }
@@ -3829,7 +3823,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
+  >>handed    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the cases of a comparison say where fibers are missing.
@@ -3865,7 +3859,7 @@ typedef struct kbi_recipe {
     bool verify, audit;          // ask kb_check; look into the timed block
     bool fresh;                  // ask it with other inputs, too
     bool looked;                 // nothing is timed: a profiler looks on
-    unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
+    unsigned inside;             // bits of instruments that profile the block, untimed
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -3966,7 +3960,7 @@ typedef struct kbi_measured {
     int32_t verified, settled;
     int32_t queries;             // items are queries
     int32_t constant;            // the inputs are
-    int32_t stage;               // whether its data lay on its rivals' stage; -1: there were none
+    int32_t stage;               // whether it ran on shared buffers; -1: it ran alone
     int32_t proven;              // the last run of the block wrote an output that a check liked
     int32_t ungated;             // launches did not wait behind a gate, and nobody said that they would not
     int32_t launches;            // whose mean is a sample
@@ -4145,7 +4139,7 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
+  >>insight   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
@@ -4199,10 +4193,6 @@ KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
 static size_t kbi_inside_size(const kbi_inside* in) {
     return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
-}
-
-static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
-    return (kbi_inside*)memcpy(to, in, kbi_inside_size(in));
 }
 
 static kbi_inside* kbi_inside_without(const char* why) { // to be freed
@@ -4458,10 +4448,6 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-static const char* kbi_shown_title(const kbi_shown* what) {
-    return what->counter[0] ? what->counter : what->column < 0 ? what->key->name : kbi_columns[what->column].title;
-}
-
 // false after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
@@ -4513,13 +4499,6 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
-        kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
-}
-
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
     for (int64_t i = 0; i < params.n; i++) {
@@ -4529,10 +4508,10 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
         kbi_puts(t, ": ");
         if (p->type == KB_AXIS_STRINGS)
             kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS)
-            kbi_json_real(t, p->r);
+        else if (p->type == KB_AXIS_REALS || p->i == KB_NONE)
+            kbi_json_real(t, p->type == KB_AXIS_REALS ? p->r : (double)NAN);
         else
-            kbi_json_whole(t, p->i);
+            kbi_putf(t, "%lld", (long long)p->i);
     }
     kbi_puts(t, "}");
 }
@@ -4540,11 +4519,18 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
 static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
     const kbi_field_samples* samples = (const kbi_field_samples*)field;
     const char* before = "[";
+    int64_t whole;
     int truth;
     switch (kind) {
     case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_whole:
+        whole = *(const kbi_field_whole*)field;
+        if (whole == KB_NONE)
+            kbi_puts(t, "null");
+        else
+            kbi_putf(t, "%lld", (long long)whole);
+        break;
     case KBI_KIND_truth:
         truth = *(const kbi_field_truth*)field;
         kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
@@ -5152,7 +5138,7 @@ static void kbi_help(void) {
         }
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
+           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
            "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
            "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
@@ -5222,10 +5208,6 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-static bool kbi_names_stdout(const char* path) {
-    return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
-}
-
 // An option with the values behind it. Gives how many words it took, 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
@@ -5246,8 +5228,9 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (kbi_option_given(o, k) && argument && !(option->traits & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    bool standard = file && (!own || own->fill) && kbi_names_stdout(value); // others open it themselves
-    if (!kbi_option_set(o, k, standard ? "-" : value)) return 0;
+    bool standard = kbi_is(value, "/dev/stdout") || kbi_is(value, "/dev/fd/1") || kbi_is(value, "/proc/self/fd/1");
+    if (file && standard && (!own || own->fill)) value = "-"; // others open it themselves
+    if (!kbi_option_set(o, k, value)) return 0;
     int most = option->traits & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
         if (!kbi_option_set(o, k, word[n])) return 0;
@@ -5418,7 +5401,7 @@ static bool kbi_parse_value(kbi_listed* l, double* out) {
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        x = end == power || infinite ? (double)NAN : pow(base, y);
+        x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
@@ -5874,6 +5857,11 @@ static bool kbi_plan_unique(kbi_plan* plan) {
     return false;
 }
 
+static int kbi_order_cases(const void* a, const void* b) {
+    const kbi_case *x = (const kbi_case*)a, *y = (const kbi_case*)b;
+    return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
+}
+
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
@@ -5882,22 +5870,16 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         kbi_mapped* slot = kbi_map_find(&keys, plan->cases[i].key);
         if (!slot->key) kbi_map_take(&keys, slot, plan->cases[i].key, plan->groups++);
         plan->cases[i].group = (int)slot->at;
+        plan->cases[i].place = i;
     }
     KBENCH_FREE(keys.slots);
-    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
-    if (o->on[KBI_OPTION_shuffle]) {
-        kbi_shuffle(start, plan->groups, o->seed, 2, 0);
-        for (int i = 0; i < plan->n; i++) plan->cases[i].group = start[plan->cases[i].group];
-    }
-    // a stable counting sort by group
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    memset(start, 0, sizeof(int) * (size_t)(plan->groups + 1));
-    for (int i = 0; i < plan->n; i++) start[plan->cases[i].group + 1]++;
-    for (int g = 0; g < plan->groups; g++) start[g + 1] += start[g];
-    for (int i = 0; i < plan->n; i++) sorted[start[plan->cases[i].group]++] = plan->cases[i];
-    KBENCH_FREE(plan->cases);
-    plan->cases = sorted;
-    KBENCH_FREE(start);
+    int* order = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    kbi_shuffle(order, plan->groups, o->seed, 2, 0);
+    for (int i = 0; i < plan->n && o->on[KBI_OPTION_shuffle]; i++) plan->cases[i].group = order[plan->cases[i].group];
+    KBENCH_FREE(order);
+    qsort(plan->cases, (size_t)plan->n, sizeof *plan->cases, kbi_order_cases);
+    plan->n_all = plan->n;
+    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
@@ -5988,8 +5970,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
-    plan->n_all = plan->n;
-    for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
     if (o->shards > 1) kbi_plan_shard(plan, o);
     return true;
 }
@@ -6181,7 +6161,7 @@ typedef struct kbi_backend {
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // for blocks of device work
         kb_stream (*stream)(void);
-        void (*prepare)(struct kbi_run* run);    // before each call of the body
+        void (*prepare)(struct kbi_run* run);    // before each call of the function
         const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
         bool (*lost)(void);                      // whether no later work of this process survives that error
         const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
@@ -6274,12 +6254,12 @@ typedef enum kbi_order { // what the conductor of several runs wants of this one
 typedef struct kbi_place { // among those that are measured in turn
     kbi_order order;
     bool in_turn;     // others are measured between its samples
-    kbi_fiber* fiber; // where the body rests; NULL: it rests by returning, and goes on when it is called again
+    kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
     bool resting;     // it returned so
     int64_t slot_end; // samples to have before another one's turn
     int settling;     // runs of the block to come that settle it in its slot, and are no samples
     double* settled;  // where the times of these go; NULL: nowhere
-    bool stand_in;    // its results are nobody's: a copy for --rotate, or the baseline's equal rival
+    bool stand_in;    // a copy for --rotate, or the baseline's control: it has no results of its own
 } kbi_place;
 
 enum { KBI_WINDOW = 512 };
@@ -6290,7 +6270,7 @@ typedef struct kbi_window { // of the warm-up: times and clock over a stretch of
     double median, clock; // of the window before
 } kbi_window;
 
-typedef struct kbi_body_call { // of the body
+typedef struct kbi_body_call { // of the benchmark function
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
@@ -6360,7 +6340,7 @@ typedef enum kbi_message_type {
     KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
     KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
     KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
-    KBI_FOUND,     // kbi_inside
+    KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // of all that was asked for; index 0: the process can measure no more
 } kbi_message_type;
 
@@ -6658,7 +6638,7 @@ typedef struct kbi_calibration {
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
-typedef struct kbi_insight { // what is being looked into
+typedef struct kbi_insight { // what instruments have found so far
     const kb_instrument* by; // whose turn it is; NULL: nobody's yet
     bool open, again, over;  // it is at work; it wants another run; all had their turn
     kbi_text events, gauges, counters, texts;
@@ -10007,7 +9987,7 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
+  >>inside    measure: runs of the block for instruments, apart from those that are timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
@@ -10722,7 +10702,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>body      measure: what a body asks and says: axes, amounts, checks, words.
+  >>body      measure: what a function asks and says: axes, amounts, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the case ---
@@ -11316,7 +11296,6 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
             kbi_inside* in = kbi_inside_call(&a->run);
             good = !kbi_lost(&a->run);
             kbi_tell(sink, KBI_FOUND, a->index, in);
-            KBENCH_FREE(in);
             kbi_measured_free(&a->run.m);
             KBENCH_FREE(a);
             continue;
@@ -12017,10 +11996,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         char capability[16];
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
         r->device = machine->device;
-        r->gpu = kbi_arena_text(r->owned, machine->gpu);
         r->compute_capability = kbi_arena_text(r->owned, capability);
-        r->driver = kbi_arena_text(r->owned, machine->driver);
-        r->cuda = kbi_arena_text(r->owned, machine->cuda);
         return;
     }
     r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
@@ -12085,7 +12061,8 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 
 // Copies a profile into the record's memory, and lets instruments judge it.
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
-    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
+    size_t size = kbi_inside_size(found);
+    kbi_inside* in = (kbi_inside*)memcpy(kbi_arena_alloc(r->owned, size), found, size);
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->judge && i->on) i->judge(r, in, machine);
     r->inside = in;
@@ -12677,7 +12654,9 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
-    cell->title = kbi_shown_title(&cell->what);
+    cell->title = what.counter[0]   ? cell->what.counter
+                  : what.column < 0 ? what.key->name
+                                    : kbi_columns[what.column].title;
     cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
     for (int i = -1; i < n && what.column < 0; i++) {
@@ -13517,6 +13496,7 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
     if (type >= KBI_RESULT) fflush(stdout);
     if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
     kbi_text_free(&all);
+    if (type == KBI_FOUND) KBENCH_FREE(what);
 }
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
@@ -14044,7 +14024,7 @@ static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
-    if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
+    if (s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
     if (!failed || !s->worker.mixed || w->retry) return false;
     for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
         if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
@@ -14072,8 +14052,8 @@ static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
     s->done++;
 }
 
-static void kbi_receive_inside(kbi_supervisor* s, int i, const kbi_inside* in) {
-    s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
+static void kbi_receive_inside(kbi_supervisor* s, int i, kbi_inside* in) {
+    s->group.inside[i] = in;
     kbi_case_over(&s->group, i);
     if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
 }
@@ -14109,7 +14089,7 @@ static void kbi_happened(void* to, kbi_message_type type, int index, void* what)
         return;
     }
     case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
-    case KBI_FOUND: kbi_receive_inside(s, i, (const kbi_inside*)what); return;
+    case KBI_FOUND: kbi_receive_inside(s, i, (kbi_inside*)what); return;
     case KBI_DONE:
         if (!s->isolated && what)
             kbi_warn_once(s, 0, "", (const char*)what,
@@ -14146,7 +14126,6 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
         snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
     }
     kbi_receive_inside(s, i, without);
-    KBENCH_FREE(without);
 }
 
 // The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
@@ -14226,7 +14205,7 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
                     : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
                                           : true;
         if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
-        KBENCH_FREE(body);
+        if (!good || m.type != KBI_FOUND) KBENCH_FREE(body);
         if (!good) return w->babble = true, KBI_PUMP_LOST;
         if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
         if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
@@ -14292,21 +14271,20 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
     memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
     g->since = kbi_now();
-    if (s->verdicts) g->verdicts = s->verdicts + first;
+    if (n) g->verdicts = s->verdicts + first;
 }
 
 static void kbi_group_close(kbi_supervisor* s) {
     KBENCH_FREE(s->group.of);
     s->group.of = NULL;
     s->group.inside = NULL;
-    s->group.verdicts = NULL;
 }
 
 // Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
 // worker cannot be told.
 static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     kbi_group* g = &s->group;
-    size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
+    size_t n = (size_t)g->n;
     kbi_job job;
     memset(&job, 0, sizeof job);
     job.first = g->first;
@@ -14332,14 +14310,11 @@ static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     }
     bool good = true;
     if (s->isolated) {
-        kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        memset(none, 0, told);
         good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
-               kbi_worker_tell(s, g->verdicts ? g->verdicts : none, told);
-        KBENCH_FREE(none);
+               kbi_worker_tell(s, g->verdicts, sizeof(kbi_verdict) * n);
     } else {
         const kbi_sink sink = { kbi_happened, s };
-        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, NULL, s->backend, &s->machine, &sink);
+        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, g->verdicts, s->backend, &s->machine, &sink);
         kbi_before.known = false; // the user's own process may change between two groups
     }
     KBENCH_FREE(wanted);
@@ -14401,7 +14376,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
+  >>laps      program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
@@ -14448,7 +14423,6 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     double most = kbi_inspect_seconds;
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
-    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
@@ -14457,8 +14431,6 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
-        memset(s->verdicts + at, 0, sizeof(kbi_verdict) * (size_t)n);
-        for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
         if (kbi_recalled(s->planned, plan, at)) continue;
         kbi_arena memory = KBI_BLANK;
         kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
@@ -14515,7 +14487,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
             b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
             s->done += !s->group.of[i].wanted;
         }
-        for (int i = 0; i < next - first && s->verdicts; i++) // the inspection had to be ended, and so would this
+        for (int i = 0; i < next - first; i++) // the inspection had to be ended, and so would this
             if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
                 kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
         int64_t began = kbi_now();
@@ -14744,6 +14716,10 @@ static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
     s->has_truth = false; // another GPU's is another
+    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
+    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
+    for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
+    s->inspected = 0;
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0;
@@ -14791,8 +14767,6 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
-    s->verdicts = NULL;
-    s->inspected = 0; // of another device they may say something else
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
     return 0;
@@ -15232,8 +15206,9 @@ static void kbi_given_body(kb_state* kb) {
 // What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
-    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+#define KBI_APART(member) (memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = (d->device && KBI_APART(device)) || (d->seed && KBI_APART(seed)) ||
+                 (d->samples && KBI_APART(samples)) || (d->host && KBI_APART(host)) ||
                  (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
                  (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
 #undef KBI_APART

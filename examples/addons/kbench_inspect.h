@@ -701,7 +701,7 @@ static bool kbi_activity_open(kb_state* kb) {
     for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
     if (error) return false;
-    c->flush(1); // records of the set-up
+    c->flush(1); // delivers the records of the set-up
     c->look = kbi_activity_look;
     kbi_lab.insight.runs = -1;
     kbi_lab.insight.began = kbi_now();
@@ -834,9 +834,9 @@ static void kbi_activity_close(kb_state* kb) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
-// word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
-// CUPTI's.
+// Each function of the profiler takes one structure. Its fields begin at multiples of 8 bytes or share such a word, so
+// the structures are written as words. Their sizes end with the last field. tests/compile/cupti.cpp compares offsets
+// and sizes with CUPTI's headers.
 // clang-format off
 #define KBI_RANGE_CALLS(x) /* name in the library, size of its structure; words of that from 2 on */                 \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
@@ -926,9 +926,9 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_ranging { // one case's
+static struct kbi_ranging { // state of the case
     int (*calls[KBI_RANGE_COUNT])(uint64_t*);
-    uint64_t host, profiler; // objects of CUPTI's
+    uint64_t host, profiler; // objects of CUPTI
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
     char own[512]; // metrics requested by name
     int n, passes;
@@ -1054,7 +1054,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once per process, until it ends
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once per process; it ends with the process
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -2067,7 +2067,7 @@ static void kbi_look_call(kbi_run* run, int number) {
 
 // --- the profiled program: this program in another process ---
 
-// Whether the program came to its end; at: its last case, -1: none was begun.
+// Whether the program reached its end. *at: the last case begun; -1: none.
 static bool kbi_look_told(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
     bool over = false;
@@ -2083,7 +2083,8 @@ static bool kbi_look_told(const char* path, int* at) {
     return over;
 }
 
-// Runs each case's check, and its block between marks.
+// Runs each case's check, and its block between marks. The file gets a line for each case begun ("at 3"), then "done",
+// or "no GPU".
 static int kbi_look_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_desk.run;
     kbi_plan plan;
@@ -2091,7 +2092,7 @@ static int kbi_look_main(const kbi_options* o) {
     int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
     FILE* f = file < 0 ? NULL : fdopen(file, "a");
     if (!f) return kbi_error("%s %s: %s", KBI_LOOK, told, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // programs of kbench that a benchmark starts are not looked at
+    unsetenv(KBI_LOOK); // programs that a benchmark starts are not profiled
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
     s->recipe.device = (int)o->gpu;
@@ -2325,7 +2326,7 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
 
 // --- one profiling pass over all cases ---
 
-// What the tool wrote, or makes of its report.
+// Reads what the tool wrote, or creates it from the tool's report.
 static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
@@ -2335,7 +2336,7 @@ static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text_free(&csv);
 }
 
-// False: the tool saw nothing.
+// Runs the tool. Returns false if it saw nothing.
 static bool kbi_vendor_look(kbi_vendor* v) {
     int at;
     kbi_vendor_begin(v);
@@ -2351,8 +2352,9 @@ static bool kbi_vendor_look(kbi_vendor* v) {
     bool over = kbi_look_told(v->told, &at);
     if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
-    kbi_warn("--%s: %s ended the program under %s, so the cases behind it were not seen; --exclude leaves it out",
-             v->name, v->s->plan->cases[at].name, v->name);
+    kbi_warn(
+        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
+        v->name, v->s->plan->cases[at].name, v->name);
     return true;
 }
 

@@ -53,29 +53,29 @@ KBI_CODE_BEGIN
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_FILE)                    \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE)                       \
     KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE)       \
     KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE)                      \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_FILE)             \
+    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE)           \
     KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE)                       \
     KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD)                \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable, matching any",          \
+    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)",          \
         KBI_REPEATS | KBI_IN_LOAD)                                                                              \
     KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE does not have", 0)                       \
+    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", 0)                       \
     KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
     KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE)                     \
-    x(load, "load", "FILE...", "then", "show records of --json, --jsonl; run nothing", const char**,            \
+    x(load, "load", "FILE...", "then", "show the records of files; nothing runs", const char**,                 \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
     x(save_baseline, "save-baseline", "NAME", "then", "save this run's records as .kbench/NAME.json", const char*,\
         kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with it; exit codes 3 and 4",               \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with earlier records; exit codes 3, 4",     \
         KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "then", "what changed from A to B; run nothing", kbi_two, kbi_take_pair,       \
+    x(compare, "compare", "A B", "then", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                                    \
-    KBI_TEXT(x, history, "history", "FILE", "then", "append the run; show trends; learn noise",                 \
+    KBI_TEXT(x, history, "history", "FILE", "then", "append this run; show trends; learn the noise",            \
         KBI_MEASURES | KBI_IN_SHOWN)                                                                            \
-    KBI_SHARE(x, threshold, "threshold", "then", "slower by more is a regression; 5 %", 0, 1000, KBI_ALWAYS)    \
+    KBI_SHARE(x, threshold, "threshold", "then", "slowdown that is a regression; 5 %", 0, 1000, KBI_ALWAYS)     \
     KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "allowed growth of peak memory; 10 %", 0, 1000,  \
         KBI_ALWAYS)                                                                                             \
     x(alpha, "alpha", "P", "then", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
@@ -86,9 +86,9 @@ KBI_CODE_BEGIN
         "regress,change,noise,never", KBI_ALWAYS)                                                               \
     KBI_BARE(x, ignore_env, "ignore-env", "then", "also compare runs of different machines",                    \
         KBI_IN_SHOWN)                                                                                           \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                 \
+    KBI_LIST(x, goal, "goal", "GOAL", "then", "layernorm:gpu_efficiency>=80; repeatable",                       \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                                              \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare programs; -- OPTIONS for them",                   \
+    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare built programs; -- OPTIONS for them",             \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
         KBI_IN_LOAD)                                                                                            \
@@ -314,15 +314,14 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
         kbi_error("%s:%lld: the file ends in the middle of a record. Finished records are in the run's --jsonl "
-                  "file,  if it wrote one.",
+                  "file, if it wrote one.",
                   r->path, (long long)r->line);
     else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c'. --json or --jsonl did not write this file, or it was changed afterwards.",
+        kbi_error("%s:%lld: %s, not '%c'. This file was not written by --json or --jsonl, or it was changed.",
                   r->path, (long long)r->line, what, c);
     else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x. --json or --jsonl did not write this file, or it was changed afterwards.",
-            r->path, (long long)r->line, what, (unsigned)c);
+        kbi_error("%s:%lld: %s, not byte 0x%02x. This file was not written by --json or --jsonl, or it was changed.",
+                  r->path, (long long)r->line, what, (unsigned)c);
     return false;
 }
 
@@ -868,17 +867,17 @@ typedef struct kbi_rules { // how changes are judged; fractions, not percent
 } kbi_rules;
 
 // The source of a change's interval, from the weakest to the strongest.
-typedef enum kbi_ground {
-    KBI_GROUND_NONE,      // no interval
-    KBI_GROUND_SAMPLES,   // the intervals of the two records, widened by the noise
-    KBI_GROUND_HISTORY,   // the differences between runs in the history
-    KBI_GROUND_PROCESSES, // the medians of fresh processes
-    KBI_GROUND_ROUNDS     // the interleaved rounds of a race
-} kbi_ground;
+typedef enum kbi_evidence {
+    KBI_EVIDENCE_NONE,      // no interval
+    KBI_EVIDENCE_SAMPLES,   // the intervals of the two records, widened by the noise
+    KBI_EVIDENCE_HISTORY,   // the differences between runs in the history
+    KBI_EVIDENCE_PROCESSES, // the medians of fresh processes
+    KBI_EVIDENCE_ROUNDS     // the interleaved rounds of a race
+} kbi_evidence;
 
 typedef struct kbi_change {          // a change of one case, in logarithms of new time over old time
     const kb_result *before, *after; // NULL: the case was added, or removed
-    kbi_ground ground;
+    kbi_evidence evidence;
     double log, se, df, wide, lo, hi; // standard error, its degrees of freedom, widening of the interval
     double run_sd, run_df;            // standard deviation of one run, from a history; NAN: unknown
     double p;                         // p-value of "within the threshold", adjusted for all cases (Holm 1979)
@@ -905,8 +904,8 @@ typedef struct kbi_trend { // one case over the runs of a history; the last run 
 } kbi_trend;
 
 typedef struct kbi_assessment { // the counts of all changes
-    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, mended, apart;
-    int64_t grounds[KBI_GROUND_ROUNDS + 1];
+    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
+    int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
     double geomean; // of new time over old time; NAN: nothing was compared
     const kbi_change* worst;
 } kbi_assessment;
@@ -1115,7 +1114,7 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
     return what->n > before;
 }
 
-// --- all that differs between two sets ---
+// --- all differences between two sets of records ---
 
 typedef struct kbi_difference {
     const char *key, *before, *after;
@@ -1202,7 +1201,7 @@ static double kbi_middle(double* x, int64_t n) { // the median; sorts x
     return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }
 
-// --- what runs differ by ---
+// --- scatter between runs ---
 
 enum {
     KBI_ALIKE = 96,          // cases of similar length that share their variance
@@ -1223,9 +1222,9 @@ static int kbi_order_length(const void* a, const void* b) {
 
 // kbi_spread_of for any number of cases with `each` values: in subsets of similar length, because kbi_spread_of
 // compares each case with all others. A case may have no values (NAN); n below 2 then means unknown.
-static void kbi_spread_lots(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
+static void kbi_spread_subsets(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
     kbi_length* order = (kbi_length*)kbi_grow(NULL, sizeof(kbi_length) * (size_t)n);
-    double* lot = (double*)kbi_grow(NULL, sizeof(double) * (size_t)each * KBI_ALIKE);
+    double* subset = (double*)kbi_grow(NULL, sizeof(double) * (size_t)each * KBI_ALIKE);
     int64_t known = 0;
     memset(out, 0, sizeof *out * (size_t)n);
     for (int64_t i = 0; i < n; i++) {
@@ -1241,14 +1240,14 @@ static void kbi_spread_lots(const double* values, int each, int64_t n, const dou
         double lengths[KBI_ALIKE];
         kbi_spread spread[KBI_ALIKE];
         for (int i = 0; i < cases; i++) {
-            memcpy(lot + (size_t)i * (size_t)each, values + order[first + i].at * each,
+            memcpy(subset + (size_t)i * (size_t)each, values + order[first + i].at * each,
                    sizeof(double) * (size_t)each);
             lengths[i] = order[first + i].ms;
         }
-        kbi_spread_of(lot, each, cases, lengths, 0, spread);
+        kbi_spread_of(subset, each, cases, lengths, 0, spread);
         for (int i = 0; i < cases; i++) out[order[first + i].at] = spread[i];
     }
-    KBENCH_FREE(lot);
+    KBENCH_FREE(subset);
     KBENCH_FREE(order);
 }
 
@@ -1271,7 +1270,7 @@ static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out
             values[i * most + p] = kbi_finite(ms) && ms > 0 ? log(ms) : (double)NAN;
         }
     }
-    kbi_spread_lots(values, most, c->n, times, out);
+    kbi_spread_subsets(values, most, c->n, times, out);
     KBENCH_FREE(values);
     KBENCH_FREE(times);
 }
@@ -1287,7 +1286,7 @@ static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kb
     c->se = sqrt(v);
     // degrees of freedom: Welch 1947
     c->df = knows_a && knows_b && v > 0 ? v * v / (va * va / a->df + vb * vb / b->df) : sa->df;
-    c->ground = KBI_GROUND_PROCESSES;
+    c->evidence = KBI_EVIDENCE_PROCESSES;
     return true;
 }
 
@@ -1303,18 +1302,18 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
     c->log = log(c->after->time_ms / c->before->time_ms);
     bool processes = kbi_change_by_processes(c, b, a), history = kbi_finite(runs);
     if (history && (!processes || runs > c->se)) {
-        c->ground = KBI_GROUND_HISTORY;
+        c->evidence = KBI_EVIDENCE_HISTORY;
         c->df = c->run_df;
         c->se = !processes && kbi_finite(own) && own > runs ? own : runs;
     } else if (!processes && kbi_finite(own)) {
-        c->ground = KBI_GROUND_SAMPLES;
+        c->evidence = KBI_EVIDENCE_SAMPLES;
         c->df = 1e7;
         c->se = own;
         c->wide = log1p(noise);
     }
 }
 
-// --- the past ---
+// --- history ---
 
 // Estimates the scatter of one run from the steps between neighbouring runs (von Neumann 1941): half the mean
 // square of the steps, with two thirds of their number as degrees of freedom. Steps above six times their robust
@@ -1470,7 +1469,7 @@ static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
         one->verdict = KB_UNRESOLVED;
         one->regressed = one->improved = false;
         one->open = true;
-        if (one->ground == KBI_GROUND_NONE) continue;
+        if (one->evidence == KBI_EVIDENCE_NONE) continue;
         if (one->df != last) quantile = kbi_student_quantile(1 - 0.5 * rules->alpha, one->df);
         last = one->df;
         one->lo = one->log - quantile * one->se - one->wide;
@@ -1544,14 +1543,14 @@ static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds,
         times[i] = kbi_comparable(&c->of[i]) ? c->of[i].before->time_ms : 0;
         compared += times[i] > 0;
     }
-    kbi_spread_lots(logs, rounds, c->n, times, s);
+    kbi_spread_subsets(logs, rounds, c->n, times, s);
     for (int64_t i = 0; i < c->n; i++) {
         kbi_change* one = &c->of[i];
         kbi_change_memory(one, rules->memory_threshold);
-        one->ground = KBI_GROUND_NONE;
+        one->evidence = KBI_EVIDENCE_NONE;
         if (!kbi_comparable(one)) continue;
         if (s[i].n > 1 && s[i].df > 0) {
-            one->ground = KBI_GROUND_ROUNDS;
+            one->evidence = KBI_EVIDENCE_ROUNDS;
             one->log = s[i].mean;
             one->se = s[i].sd / sqrt((double)s[i].n);
             if (rounds > KBI_RACE_ROUNDS) one->se *= 1 + 1.5 / rounds;
@@ -1559,7 +1558,7 @@ static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds,
         } else
             one->log = log(one->after->time_ms / one->before->time_ms);
         double level = 1 - 0.5 * rules->alpha / compared;
-        double half = one->ground ? one->se * kbi_student_quantile(level, one->df) : (double)INFINITY;
+        double half = one->evidence ? one->se * kbi_student_quantile(level, one->df) : (double)INFINITY;
         widest = KBI_MAX(widest, half);
     }
     kbi_changes_judge(c, rules);
@@ -1577,11 +1576,11 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
         a.added += !one->before;
         a.removed += !one->after;
         a.broken += kbi_has_time(one->before) && one->after && one->after->status == KB_FAILED;
-        a.mended += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
+        a.recovered += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
         a.apart += one->apart;
         if (!kbi_comparable(one)) continue;
         a.compared++;
-        a.grounds[one->ground]++;
+        a.evidence_counts[one->evidence]++;
         a.regressed += one->regressed;
         a.improved += one->improved;
         a.more += one->more;
@@ -1706,19 +1705,19 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
 }
 
 // Prints the sources of the intervals, because they decide how far the intervals can be trusted.
-static void kbi_changes_grounds(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
+static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
     static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
                                          "the differences between runs in the history", "fresh processes (--procs)",
                                          "the rounds of the race" };
     kbi_text line = KBI_BLANK;
     char noise[40];
-    for (int g = KBI_GROUND_ROUNDS; g >= 0; g--) {
-        if (!a->grounds[g]) continue;
+    for (int g = KBI_EVIDENCE_ROUNDS; g >= 0; g--) {
+        if (!a->evidence_counts[g]) continue;
         kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
-        if (g == KBI_GROUND_SAMPLES)
+        if (g == KBI_EVIDENCE_SAMPLES)
             kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
                      kbi_show_percent(rules->noise, noise), a->open ? "; --procs 5 in both runs measures them" : "");
-        if (a->grounds[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->grounds[g]);
+        if (a->evidence_counts[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->evidence_counts[g]);
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
     kbi_text_free(&line);
@@ -1758,7 +1757,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_count_words(line, a->less, "with less memory");
     kbi_count_words(line, a->open, "not certain");
     kbi_count_words(line, a->broken, "newly failed");
-    kbi_count_words(line, a->mended, "failed before");
+    kbi_count_words(line, a->recovered, "failed before");
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
     kbi_count_words(line, a->apart, "not comparable");
@@ -1787,11 +1786,11 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_changes_words(&line, a, rules);
     kbi_table_wrap(&t, 0, line.s);
     kbi_text_free(&line);
-    kbi_changes_grounds(&t, a, rules);
+    kbi_changes_evidence(&t, a, rules);
     kbi_table_flush(&t);
 }
 
-// --- what the machines differ in ---
+// --- differences between machines ---
 
 static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table t;
@@ -1812,7 +1811,7 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
     kbi_table_flush(&t);
 }
 
-// --- the past ---
+// --- history ---
 
 // Prints the trend of each case with a history: the last run against the earlier ones, and the slope.
 static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t n, const char* path) {
@@ -2741,7 +2740,7 @@ static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const ch
     kbi_draw_x(t, f, ticks, labels, n, title);
 }
 
-// --- how it looks ---
+// --- style ---
 
 static const char* const kbi_svg_style[] = {
     ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
@@ -2791,25 +2790,25 @@ static void kbi_svg_plain_style(kbi_text* t) {
   >>views       which records belong into one figure, and which axes the figure has.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_lot { // a subset of the records
+typedef struct kbi_subset { // a subset of the records
     const kb_result** of;
     int64_t n;
-} kbi_lot;
+} kbi_subset;
 
 typedef struct kbi_scene { // everything that is drawn
     const kb_result* of;
     int64_t n;
-    kbi_lot timed;                // records with a time
+    kbi_subset timed;             // records with a time
     const kbi_contrast* contrast; // with an earlier run; NULL if there is none
     const char** who;             // implementations in order of appearance; the index selects the colour
     int n_who;
     kbi_arena arena;
 } kbi_scene;
 
-typedef struct kbi_panel { // one of several figures of a kind
-    kbi_lot lot, beside;   // lot: the records in it; beside: the records of all figures that share its scale
-    const char* axis;      // the swept axis; NULL: the product of all numeric axes
-    const char* across;    // the other axis of a heat map
+typedef struct kbi_panel {     // one of several figures of a kind
+    kbi_subset subset, beside; // subset: the records in it; beside: the records of all figures that share its scale
+    const char* axis;          // the swept axis; NULL: the product of all numeric axes
+    const char* across;        // the other axis of a heat map
     bool product;
     const char *title, *under;
 } kbi_panel;
@@ -2850,19 +2849,19 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
     return k;
 }
 
-// --- what belongs together ---
+// --- grouping ---
 
-typedef struct kbi_trait { // what the records of a subset have in common, besides machine, cache and timer
+typedef struct kbi_grouping { // what the records of a subset have in common, besides machine, cache and timer
     bool operation, implementation, params, run;
     bool numbers;          // numbers: numeric parameters may differ
     const char *but, *nor; // parameters that may differ
-} kbi_trait;
+} kbi_grouping;
 
 static bool kbi_param_is_number(const kb_param* p) {
     return p->type == KB_AXIS_INTS || (p->type == KB_AXIS_REALS && kbi_finite(p->r));
 }
 
-static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
+static uint64_t kbi_grouping_key(const kb_result* r, const kbi_grouping* w) {
     const char* parts[] = { r->gpu,
                             r->gpu ? NULL : r->cpu,
                             r->cache,
@@ -2886,25 +2885,25 @@ static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
 }
 
 // Splits records into subsets with equal keys, in order of appearance.
-static kbi_lot* kbi_split(kbi_scene* s, kbi_lot all, const kbi_trait* w, int64_t* count) {
-    kbi_lot* lots = (kbi_lot*)kbi_arena_alloc(&s->arena, sizeof(kbi_lot) * (size_t)(all.n + 1));
+static kbi_subset* kbi_split(kbi_scene* s, kbi_subset all, const kbi_grouping* w, int64_t* count) {
+    kbi_subset* subsets = (kbi_subset*)kbi_arena_alloc(&s->arena, sizeof(kbi_subset) * (size_t)(all.n + 1));
     int64_t* at = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)all.n);
     kbi_map map = KBI_BLANK;
     *count = 0;
     for (int64_t i = 0; i < all.n; i++) {
-        uint64_t key = kbi_trait_key(all.of[i], w);
+        uint64_t key = kbi_grouping_key(all.of[i], w);
         kbi_mapped* slot = kbi_map_find(&map, key);
         if (!slot->key) kbi_map_take(&map, slot, key, (intptr_t)(*count)++);
-        lots[at[i] = slot->at].n++;
+        subsets[at[i] = slot->at].n++;
     }
     for (int64_t k = 0; k < *count; k++) {
-        lots[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)lots[k].n);
-        lots[k].n = 0;
+        subsets[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)subsets[k].n);
+        subsets[k].n = 0;
     }
-    for (int64_t i = 0; i < all.n; i++) lots[at[i]].of[lots[at[i]].n++] = all.of[i];
+    for (int64_t i = 0; i < all.n; i++) subsets[at[i]].of[subsets[at[i]].n++] = all.of[i];
     KBENCH_FREE(map.slots);
     KBENCH_FREE(at);
-    return lots;
+    return subsets;
 }
 
 // --- axes ---
@@ -2927,15 +2926,15 @@ static int64_t kbi_unique(double* x, int64_t n) { // sorts x and moves the disti
     return left;
 }
 
-static int64_t kbi_axis_distinct(kbi_lot lot, const char* name) { // 0: a record has no positive number on this
-                                                                  // axis
-    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)lot.n);
+static int64_t kbi_axis_distinct(kbi_subset subset, const char* name) { // 0: a record has no positive number on this
+                                                                        // axis
+    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)subset.n);
     int64_t n = 0;
-    for (int64_t i = 0; i < lot.n; i++) {
-        x[n] = kbi_axis_value(lot.of[i], name);
+    for (int64_t i = 0; i < subset.n; i++) {
+        x[n] = kbi_axis_value(subset.of[i], name);
         if (kbi_finite(x[n]) && x[n] > 0) n++;
     }
-    n = n == lot.n ? kbi_unique(x, n) : 0;
+    n = n == subset.n ? kbi_unique(x, n) : 0;
     KBENCH_FREE(x);
     return n;
 }
@@ -2948,13 +2947,13 @@ typedef struct kbi_swept { // the axes along which a subset was swept; axes with
     bool together; // the axes change together, so the cases form a line and not a grid
 } kbi_swept;
 
-static void kbi_sweep_of(kbi_scene* s, kbi_lot lot, kbi_swept* out) {
-    static const kbi_trait same = { true, false, true, false, false, NULL, NULL };
+static void kbi_sweep_of(kbi_scene* s, kbi_subset subset, kbi_swept* out) {
+    static const kbi_grouping same = { true, false, true, false, false, NULL, NULL };
     int64_t combinations;
     memset(out, 0, sizeof *out);
-    for (int64_t i = 0; lot.n && i < lot.of[0]->params.n && out->n < KBI_AXES; i++) {
-        const char* name = lot.of[0]->params.of[i].name;
-        int64_t values = kbi_axis_distinct(lot, name);
+    for (int64_t i = 0; subset.n && i < subset.of[0]->params.n && out->n < KBI_AXES; i++) {
+        const char* name = subset.of[0]->params.of[i].name;
+        int64_t values = kbi_axis_distinct(subset, name);
         int k = out->n;
         if (values < 2) continue;
         for (; k > 0 && out->values[k - 1] < values; k--)
@@ -2964,7 +2963,7 @@ static void kbi_sweep_of(kbi_scene* s, kbi_lot lot, kbi_swept* out) {
         out->n++;
     }
     if (out->n < 2) return;
-    kbi_split(s, lot, &same, &combinations);
+    kbi_split(s, subset, &same, &combinations);
     out->together = combinations <= out->values[0];
 }
 
@@ -2976,7 +2975,7 @@ static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
     return product;
 }
 
-// --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
+// --- selection of records: KEY=VALUE,KEY=VALUE with keys of the record, or axes ---
 
 static const char* kbi_where_key(const char* name) { // short names, as in options
     static const char* const words[][2] = { { "op", "operation" },
@@ -3100,20 +3099,20 @@ static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* wh
     return kept;
 }
 
-// --- which pictures there are ---
+// --- the figures of each kind ---
 
 static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
-    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
-    int64_t families, lots;
-    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    static const kbi_grouping family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, subsets;
+    kbi_subset* of = kbi_split(s, s->timed, &family, &families);
     for (int64_t f = 0; f < families; f++) {
         kbi_swept swept;
         kbi_sweep_of(s, of[f], &swept);
         if (!swept.n) continue;
         const char* axis = swept.together ? NULL : swept.of[0];
-        const kbi_trait rest = { true, false, true, false, swept.together, axis, NULL };
-        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
-        for (int64_t i = 0; i < lots; i++) {
+        const kbi_grouping rest = { true, false, true, false, swept.together, axis, NULL };
+        kbi_subset* parts = kbi_split(s, of[f], &rest, &subsets);
+        for (int64_t i = 0; i < subsets; i++) {
             kbi_panel p = { parts[i], of[f], axis, NULL, swept.together, NULL, NULL };
             if (axis && kbi_axis_distinct(parts[i], axis) < 2) continue;
             p.title = kbi_case_text(s, parts[i].of[0], false);
@@ -3124,16 +3123,16 @@ static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
 }
 
 static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
-    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
-    int64_t families, lots;
-    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
+    static const kbi_grouping family = { true, false, false, false, false, NULL, NULL };
+    int64_t families, subsets;
+    kbi_subset* of = kbi_split(s, s->timed, &family, &families);
     for (int64_t f = 0; f < families; f++) {
         kbi_swept swept;
         kbi_sweep_of(s, of[f], &swept);
         if (swept.n < 2 || swept.together) continue;
-        const kbi_trait rest = { true, true, true, true, false, swept.of[0], swept.of[1] };
-        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
-        for (int64_t i = 0; i < lots; i++) {
+        const kbi_grouping rest = { true, true, true, true, false, swept.of[0], swept.of[1] };
+        kbi_subset* parts = kbi_split(s, of[f], &rest, &subsets);
+        for (int64_t i = 0; i < subsets; i++) {
             kbi_panel p = { parts[i], of[f], swept.of[0], swept.of[1], false, NULL, NULL };
             if (kbi_axis_distinct(parts[i], p.axis) < 2 || kbi_axis_distinct(parts[i], p.across) < 2) continue;
             kbi_text title = KBI_BLANK;
@@ -3147,22 +3146,22 @@ static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
     }
 }
 
-static void kbi_find_lots(kbi_scene* s, kbi_lot all, const kbi_trait* alike, bool params, kbi_panels* out) {
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, all, alike, &lots);
-    for (int64_t i = 0; i < lots; i++) {
+static void kbi_find_lots(kbi_scene* s, kbi_subset all, const kbi_grouping* alike, bool params, kbi_panels* out) {
+    int64_t subsets;
+    kbi_subset* of = kbi_split(s, all, alike, &subsets);
+    for (int64_t i = 0; i < subsets; i++) {
         kbi_panel* p = kbi_panels_add(out);
-        p->lot = p->beside = of[i];
+        p->subset = p->beside = of[i];
         p->title = kbi_case_text(s, of[i].of[0], false);
         p->under = params ? kbi_params_text(s, of[i].of[0], NULL, NULL, false) : "";
     }
 }
 
 static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per machine
-    static const kbi_trait machine = { false, false, false, false, false, NULL, NULL };
+    static const kbi_grouping machine = { false, false, false, false, false, NULL, NULL };
     kbi_find_lots(s, s->timed, &machine, false, out);
     for (int64_t i = 0; i < out->n; i++) {
-        const kb_result* r = out->of[i].lot.of[0];
+        const kb_result* r = out->of[i].subset.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
         char how[64];
         // events are the default
@@ -3174,23 +3173,23 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per
 }
 
 static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // records that differ only in the implementation
-    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
-    kbi_lot with = { NULL, 0 };
+    static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
+    kbi_subset with = { NULL, 0 };
     with.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(s->timed.n + 1));
     for (int64_t i = 0; i < s->timed.n; i++)
         if (s->timed.of[i]->samples_ms.n > 0) with.of[with.n++] = s->timed.of[i];
-    kbi_find_lots(s, with, &rivals, true, out);
+    kbi_find_lots(s, with, &group, true, out);
 }
 
 enum { KBI_PANEL_ROWS = 30 }; // most rows of a figure with one row per case
 
 // Splits a subset into figures with at most KBI_PANEL_ROWS rows and a common scale.
-static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
+static void kbi_find_rows(kbi_subset all, kbi_panels* out) {
     for (int64_t i = 0; i < all.n; i += KBI_PANEL_ROWS) {
         kbi_panel* p = kbi_panels_add(out);
         p->beside = all;
-        p->lot.of = all.of + i;
-        p->lot.n = KBI_MIN((int64_t)KBI_PANEL_ROWS, all.n - i);
+        p->subset.of = all.of + i;
+        p->subset.n = KBI_MIN((int64_t)KBI_PANEL_ROWS, all.n - i);
         p->title = p->under = "";
     }
 }
@@ -3219,10 +3218,10 @@ static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
     return true;
 }
 
-static bool kbi_lot_has(kbi_lot lot, int metric) {
+static bool kbi_subset_has(kbi_subset subset, int metric) {
     double v[3];
-    for (int64_t i = 0; i < lot.n; i++)
-        if (kbi_metric_of(metric, lot.of[i], v)) return true;
+    for (int64_t i = 0; i < subset.n; i++)
+        if (kbi_metric_of(metric, subset.of[i], v)) return true;
     return false;
 }
 
@@ -3253,11 +3252,11 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
 }
 
 // The smallest and the largest end of the intervals. Returns false if there is none.
-static bool kbi_metric_range(int metric, kbi_lot lot, double* lo, double* hi) {
+static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* hi) {
     double v[3];
     *lo = INFINITY, *hi = -INFINITY;
-    for (int64_t i = 0; i < lot.n; i++)
-        if (kbi_metric_of(metric, lot.of[i], v)) *lo = KBI_MIN(*lo, v[1]), *hi = KBI_MAX(*hi, v[2]);
+    for (int64_t i = 0; i < subset.n; i++)
+        if (kbi_metric_of(metric, subset.of[i], v)) *lo = KBI_MIN(*lo, v[1]), *hi = KBI_MAX(*hi, v[2]);
     return *hi >= *lo;
 }
 
@@ -3302,11 +3301,11 @@ static int kbi_order_points(const void* a, const void* b) {
 
 // The points of an implementation, from left to right; the caller frees them.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
-    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
     *n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
+    for (int64_t i = 0; i < p->subset.n; i++) {
         kbi_point* at = &of[*n];
-        at->r = p->lot.of[i];
+        at->r = p->subset.of[i];
         at->x = kbi_panel_x(p, at->r);
         if (kbi_scene_who(s, at->r) == who && at->x > 0 && kbi_metric_of(metric, at->r, at->v)) ++*n;
     }
@@ -3335,13 +3334,13 @@ static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const
 
 // Draws ticks at the measured sizes.
 static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->lot.n);
-    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->lot.n);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
+    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->subset.n);
+    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->subset.n);
     int n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) at[i].r = p->lot.of[i], at[i].x = kbi_panel_x(p, p->lot.of[i]);
-    qsort(at, (size_t)p->lot.n, sizeof *at, kbi_order_points);
-    for (int64_t i = 0; i < p->lot.n; i++) {
+    for (int64_t i = 0; i < p->subset.n; i++) at[i].r = p->subset.of[i], at[i].x = kbi_panel_x(p, p->subset.of[i]);
+    qsort(at, (size_t)p->subset.n, sizeof *at, kbi_order_points);
+    for (int64_t i = 0; i < p->subset.n; i++) {
         char text[40];
         if (!(at[i].x > 0) || (n && values[n - 1] == at[i].x)) continue;
         values[n] = at[i].x;
@@ -3356,10 +3355,10 @@ static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const 
 
 // Marks the size at which the memory of a case exceeds the L2 cache, interpolated between two measured sizes.
 static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
     int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         at[n].r = r, at[n].x = kbi_panel_x(p, r);
         n += at[n].x > 0 && r->l2_bytes > 0 && r->memory_bytes > 0;
     }
@@ -3387,8 +3386,8 @@ static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
         kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
         return false;
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        double x = kbi_panel_x(p, p->lot.of[i]);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        double x = kbi_panel_x(p, p->subset.of[i]);
         if (x > 0) left = KBI_MIN(left, x), right = KBI_MAX(right, x);
     }
     kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
@@ -3458,38 +3457,38 @@ static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) {
 
 // Fits a power law to the cases of one implementation. Returns false if there are too few cases, or if they do not
 // determine the exponents.
-static bool kbi_fit_of(kbi_scene* s, kbi_lot lot, kbi_fitted* f) {
+static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     double a[KBI_AXES + 1][KBI_AXES + 2], squares = 0, x[KBI_AXES + 1];
     memset(a, 0, sizeof a);
     memset(f, 0, sizeof *f);
-    kbi_sweep_of(s, lot, &f->over);
+    kbi_sweep_of(s, subset, &f->over);
     f->axes = f->over.together ? 1 : f->over.n;
-    f->n = lot.n;
-    if (!f->axes || lot.n < f->axes + 2 || f->over.values[0] < 3) return false;
-    for (int64_t i = 0; i < lot.n; i++) {
+    f->n = subset.n;
+    if (!f->axes || subset.n < f->axes + 2 || f->over.values[0] < 3) return false;
+    for (int64_t i = 0; i < subset.n; i++) {
         x[0] = 1;
-        for (int k = 0; k < f->axes; k++) x[k + 1] = kbi_fit_x(f, lot.of[i], k);
+        for (int k = 0; k < f->axes; k++) x[k + 1] = kbi_fit_x(f, subset.of[i], k);
         for (int j = 0; j <= f->axes; j++) {
             for (int k = 0; k <= f->axes; k++) a[j][k] += x[j] * x[k];
-            a[j][f->axes + 1] += x[j] * log(lot.of[i]->time_ms);
+            a[j][f->axes + 1] += x[j] * log(subset.of[i]->time_ms);
         }
     }
     if (!kbi_solve(a, f->axes + 1)) return false;
     f->c = exp(a[0][f->axes + 1]);
     for (int k = 0; k < f->axes; k++) f->e[k] = a[k + 1][f->axes + 1];
-    for (int64_t i = 0; i < lot.n; i++) {
-        double off = log(lot.of[i]->time_ms / f->c);
-        for (int k = 0; k < f->axes; k++) off -= f->e[k] * kbi_fit_x(f, lot.of[i], k);
+    for (int64_t i = 0; i < subset.n; i++) {
+        double off = log(subset.of[i]->time_ms / f->c);
+        for (int k = 0; k < f->axes; k++) off -= f->e[k] * kbi_fit_x(f, subset.of[i], k);
         squares += off * off;
     }
-    f->off = sqrt(squares / (double)(lot.n - f->axes - 1));
+    f->off = sqrt(squares / (double)(subset.n - f->axes - 1));
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
 // Subsets for the fits: one operation, element type and implementation, and one value of each axis that is not
 // numeric.
-static kbi_lot* kbi_fit_lots(kbi_scene* s, kbi_lot all, int64_t* n) {
-    static const kbi_trait one = { true, true, true, false, true, NULL, NULL };
+static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
+    static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
 }
 
@@ -3513,13 +3512,13 @@ static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
 
 // Draws the measured times, and the power law of each implementation if one fits.
 static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    static const kbi_trait one = { false, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
+    static const kbi_grouping one = { false, true, false, false, false, NULL, NULL };
+    int64_t subsets;
+    kbi_subset* of = kbi_split(s, p->subset, &one, &subsets);
     kbi_frame f;
     if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
     double y = f.y.from + 48;
-    for (int64_t i = 0; i < lots; i++) {
+    for (int64_t i = 0; i < subsets; i++) {
         int who = kbi_scene_who(s, of[i].of[0]);
         kbi_text said = KBI_BLANK;
         kbi_fitted fit;
@@ -3549,24 +3548,24 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 // Draws times, with a cell for each pair of values. If several cases share a cell, the last one is drawn.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     double lo, hi, v[3], x0 = 62, y0 = 34;
-    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
-    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
+    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->subset.n);
+    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->subset.n);
     char text[40];
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
         kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
         return 60;
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        xs[i] = kbi_axis_value(p->lot.of[i], p->axis);
-        ys[i] = kbi_axis_value(p->lot.of[i], p->across);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        xs[i] = kbi_axis_value(p->subset.of[i], p->axis);
+        ys[i] = kbi_axis_value(p->subset.of[i], p->across);
     }
-    int64_t nx = kbi_unique(xs, p->lot.n), ny = kbi_unique(ys, p->lot.n);
+    int64_t nx = kbi_unique(xs, p->subset.n), ny = kbi_unique(ys, p->subset.n);
     double wide = (width - x0 - 4) / (double)nx, high = KBI_MIN(28.0, KBI_MAX(16.0, wide * 0.7));
     kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
     bool numbers = wide >= 34;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         int64_t cx = 0, cy = 0;
         if (!kbi_metric_of(metric, r, v)) continue;
         while (xs[cx] != kbi_axis_value(r, p->axis)) cx++;
@@ -3640,7 +3639,7 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
 static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     bool wide = width > 500;
     double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - kbi_light_room, top = 38;
-    double height = top + row * (double)p->lot.n;
+    double height = top + row * (double)p->subset.n;
     char number[40];
     (void)metric;
     kbi_puts(t, "<path class='bar k0' d='M0 4h10v7h-10z'/><path class='bar k1' d='M90 4h10v7h-10z'/>");
@@ -3652,12 +3651,12 @@ static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
         snprintf(number, sizeof number, "%d%s", 25 * i, i == 4 ? " %" : "");
         kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim", number);
     }
-    for (int64_t i = 0; i < p->lot.n; i++)
-        kbi_draw_light_row(t, s, p->lot.of[i], top + row * (double)i, x0, x1, wide);
+    for (int64_t i = 0; i < p->subset.n; i++)
+        kbi_draw_light_row(t, s, p->subset.of[i], top + row * (double)i, x0, x1, wide);
     return height + 4;
 }
 
-// --- samples: in the order they were taken, and how they are distributed, over one scale ---
+// --- samples in the order of measurement, and their distribution, on one scale ---
 
 enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
 
@@ -3694,20 +3693,21 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
 
 // The divisor of samples: the case's own median if the medians are far apart, because the scatter would be
 // invisible on a common scale.
-static double kbi_samples_by(kbi_lot lot, const kb_result* r) {
+static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     double lo = INFINITY, hi = 0;
-    for (int64_t i = 0; i < lot.n; i++) lo = KBI_MIN(lo, lot.of[i]->time_ms), hi = KBI_MAX(hi, lot.of[i]->time_ms);
+    for (int64_t i = 0; i < subset.n; i++)
+        lo = KBI_MIN(lo, subset.of[i]->time_ms), hi = KBI_MAX(hi, subset.of[i]->time_ms);
     return hi > 1.25 * lo ? r->time_ms / 100 : 1;
 }
 
 // The range of most samples. Samples far outside are drawn at the upper edge and counted.
-static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyond) {
+static void kbi_samples_range(kbi_subset subset, double* lo, double* hi, int64_t* beyond) {
     double top = -INFINITY, all = -INFINITY;
     *lo = INFINITY;
     *beyond = 0;
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
-        double by = kbi_samples_by(lot, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
+    for (int64_t i = 0; i < subset.n; i++) {
+        const kb_result* r = subset.of[i];
+        double by = kbi_samples_by(subset, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
         double p5 = kbi_finite(r->time_ms_p5) ? r->time_ms_p5 : r->time_ms;
         top = KBI_MAX(top, (p95 + 2 * (p95 - p5)) / by);
         for (int64_t k = 0; k < r->samples_ms.n; k++)
@@ -3715,9 +3715,9 @@ static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyo
                 *lo = KBI_MIN(*lo, r->samples_ms.of[k] / by), all = KBI_MAX(all, r->samples_ms.of[k] / by);
     }
     *hi = KBI_MAX(*lo, KBI_MIN(all, top));
-    for (int64_t i = 0; i < lot.n; i++) {
-        double by = kbi_samples_by(lot, lot.of[i]);
-        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++) *beyond += lot.of[i]->samples_ms.of[k] / by > *hi;
+    for (int64_t i = 0; i < subset.n; i++) {
+        double by = kbi_samples_by(subset, subset.of[i]);
+        for (int64_t k = 0; k < subset.of[i]->samples_ms.n; k++) *beyond += subset.of[i]->samples_ms.of[k] / by > *hi;
     }
 }
 
@@ -3729,9 +3729,10 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     char number[64];
     (void)metric;
     kbi_draw_titles(t, p, width);
-    kbi_samples_range(p->lot, &lo, &hi, &beyond);
+    kbi_samples_range(p->subset, &lo, &hi, &beyond);
     kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
-    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of the case's median";
+    if (p->subset.n && kbi_samples_by(p->subset, p->subset.of[0]) != 1)
+        unit.scale = 1, unit.name = "% of the case's median";
     f.x = kbi_scale_of(0, 1, 0, false);
     f.y = kbi_scale_of(lo, hi, 0.06, false);
     f.x.from = 50, f.x.to = middle - 8;
@@ -3746,10 +3747,10 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order of measurement");
     kbi_draw_text(t, g.x.from, height + 15, "start", "dim", "0");
     kbi_draw_text(t, g.x.to, height + 15, "end", "dim", "share below: 1");
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        int who = kbi_scene_who(s, p->lot.of[i]);
-        kbi_draw_order(t, &f, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
-        kbi_draw_ecdf(t, &g, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        int who = kbi_scene_who(s, p->subset.of[i]);
+        kbi_draw_order(t, &f, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
+        kbi_draw_ecdf(t, &g, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
         shown[who] = true;
     }
     snprintf(number, sizeof number, "%lld outside the range, drawn at the edge", (long long)beyond);
@@ -3758,14 +3759,14 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
 }
 // --- forest plot: ratios against a baseline, or against an earlier run ---
 
-typedef struct kbi_stand {   // a ratio; above 1: faster than the baseline
-    const char *who, *words; // who: the implementation and the baseline; words: the verdict, or NULL
-    double at, lo, hi, band; // band: ratios within it count as no difference
+typedef struct kbi_ratio_row { // a ratio; above 1: faster than the baseline
+    const char *who, *words;   // who: the implementation and the baseline; words: the verdict, or NULL
+    double at, lo, hi, band;   // band: ratios within it count as no difference
     kb_verdict verdict;
     const kb_result* r;
-} kbi_stand;
+} kbi_ratio_row;
 
-static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out) {
+static bool kbi_ratio_of_group(kbi_scene* s, const kb_result* r, kbi_ratio_row* out) {
     if (!kbi_has_time(r) || !(r->speedup > 0) || !kbi_finite(r->speedup) || !r->baseline ||
         kbi_is(r->baseline, r->implementation))
         return false;
@@ -3784,7 +3785,7 @@ static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out)
     return true;
 }
 
-static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand* out) {
+static bool kbi_ratio_of_change(const kbi_change* c, double threshold, kbi_ratio_row* out) {
     if (!kbi_comparable(c) || !kbi_finite(c->log)) return false;
     bool interval = kbi_finite(c->lo) && kbi_finite(c->hi);
     memset(out, 0, sizeof *out);
@@ -3800,24 +3801,24 @@ static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand
 }
 
 static int kbi_order_ratios(const void* a, const void* b) {
-    const kbi_stand *p = (const kbi_stand*)a, *q = (const kbi_stand*)b;
+    const kbi_ratio_row *p = (const kbi_ratio_row*)a, *q = (const kbi_ratio_row*)b;
     return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
 }
 
 // All ratios, the fastest first.
-static kbi_stand* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
+static kbi_ratio_row* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
     int64_t most = changes ? s->contrast->changes.n : s->n;
-    kbi_stand* of = (kbi_stand*)kbi_arena_alloc(&s->arena, sizeof(kbi_stand) * (size_t)(most + 1));
+    kbi_ratio_row* of = (kbi_ratio_row*)kbi_arena_alloc(&s->arena, sizeof(kbi_ratio_row) * (size_t)(most + 1));
     *n = 0;
     for (int64_t i = 0; i < most; i++)
-        *n += changes ? kbi_stand_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
-                      : kbi_stand_of_rival(s, &s->of[i], &of[*n]);
+        *n += changes ? kbi_ratio_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
+                      : kbi_ratio_of_group(s, &s->of[i], &of[*n]);
     qsort(of, (size_t)*n, sizeof *of, kbi_order_ratios);
     return of;
 }
 
-static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const kbi_scale* x, double y, double label,
-                           double width) {
+static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_ratio_row* r, const kbi_scale* x, double y,
+                           double label, double width) {
     static const int marks[] = { 0, 2, 4, 1, 0 }, hues[] = { 5, 2, 1, 5, 5 }; // by verdict
     bool wide = label > 0;
     kbi_text words = KBI_BLANK;
@@ -3838,7 +3839,7 @@ static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const 
     kbi_text_free(&words);
 }
 
-static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, int64_t n, const kbi_stand* all,
+static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_ratio_row* of, int64_t n, const kbi_ratio_row* all,
                               int64_t n_all, double width) {
     bool wide = width > 500;
     double lo = 1, hi = 1, band = 0, row = wide ? 22 : 36, top = 24, label = wide ? width * 0.44 : 0, logs = 0;
@@ -3857,7 +3858,7 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, in
              height - top + 8);
     kbi_draw_line(t, kbi_at(&f.x, 1), top - 8, kbi_at(&f.x, 1), height, "axis");
     for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, s, &of[i], &f.x, top + row * (double)i, label, width);
-    kbi_stand mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
+    kbi_ratio_row mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
     kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
     kbi_draw_text(t, KBI_MAX(left, label + 40), 11, "end", "dim", "slower");
     kbi_draw_text(t, KBI_MAX(right + 4, label + 48), 11, "start", "dim", "faster");
@@ -3865,11 +3866,11 @@ static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, in
     return height + 38;
 }
 
-static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
+static double kbi_draw_ratios(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
     int64_t n, at = 0;
-    kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
-    while (at + 1 < n && all[at].r != p->lot.of[0]) at++;
-    return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
+    kbi_ratio_row* all = kbi_ratios_of(s, changes != 0, &n);
+    while (at + 1 < n && all[at].r != p->subset.of[0]) at++;
+    return kbi_draw_forest(t, s, all + at, p->subset.n, all, n, width);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -3898,10 +3899,10 @@ static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name,
 
 // The roofs in a machine's records. Older records have only the share of the nearest roof, from which the roof is
 // computed.
-static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
+static void kbi_ceilings_of(kbi_subset subset, kbi_ceilings* c) {
     memset(c, 0, sizeof *c);
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
+    for (int64_t i = 0; i < subset.n; i++) {
+        const kb_result* r = subset.of[i];
         const char* names[] = { "copy", "read", "write" };
         const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
         for (int k = 0; k < KBI_COUNT(names); k++)
@@ -3947,15 +3948,15 @@ static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
 // Scales that include all cases and the corners of the lowest and highest roofs.
 static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
     double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         if (!kbi_roofline_has(r)) continue;
         lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
         low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
+    for (int64_t i = 0; i < p->subset.n; i++) {
         kbi_levels l;
-        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        if (!kbi_levels_of(p->subset.of[i], &l)) continue;
         for (int k = 0; k < 2; k++)
             if (l.x[k] > 0) lo = KBI_MIN(lo, l.x[k]), hi = KBI_MAX(hi, l.x[k]);
         low = KBI_MIN(low, l.y), high = KBI_MAX(high, l.y);
@@ -3994,8 +3995,8 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
 
 // Whether a label at this place would cover a mark.
 static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         if (!kbi_roofline_has(r)) continue;
         double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
         if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
@@ -4030,16 +4031,16 @@ typedef struct kbi_box {
 
 // Writes the name of each operation next to one of its marks, if there is room.
 static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
+    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->subset.n + 1));
     kbi_set said = KBI_BLANK;
     int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
         if (kbi_roofline_has(r)) taken[n++] = mark;
     }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         const char* name = kbi_case_text(s, r, false);
         uint64_t key = kbi_hash(14695981039346656037u, name);
         bool free_ = kbi_roofline_has(r);
@@ -4057,11 +4058,11 @@ static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* 
 
 // Connects the sizes of one implementation of an operation by a thin line, in the order of arithmetic intensity.
 static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    for (int64_t i = 0; i < lots; i++) {
+    static const kbi_grouping one = { true, true, false, false, false, NULL, NULL };
+    int64_t subsets;
+    kbi_subset* of = kbi_split(s, p->subset, &one, &subsets);
+    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
+    for (int64_t i = 0; i < subsets; i++) {
         int64_t n = 0;
         for (int64_t k = 0; k < of[i].n; k++)
             if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
@@ -4087,10 +4088,10 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
 // Draws the L2 and DRAM positions. *shown: whether a case has them.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        int who = kbi_scene_who(s, p->lot.of[i]);
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        int who = kbi_scene_who(s, p->subset.of[i]);
         kbi_levels l;
-        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
+        if (!kbi_levels_of(p->subset.of[i], &l)) continue;
         const double x[] = { l.x[0] > 0 ? kbi_at(&f->x, l.x[0]) : -1, l.x[1] > 0 ? kbi_at(&f->x, l.x[1]) : -1 };
         kbi_draw_level_pair(t, who % KBI_HUES, x, kbi_at(&f->y, l.y));
         any = shown[who] = true;
@@ -4110,8 +4111,8 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
         down += 16;
     }
     snprintf(missing, sizeof missing, "%lld more do not declare both bytes and operations",
-             (long long)(p->lot.n - n));
-    if (n && n < p->lot.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
+             (long long)(p->subset.n - n));
+    if (n && n < p->subset.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
     if (!c->n_memory)
         kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured bandwidth"), down += 16;
     if (!c->n_compute)
@@ -4126,7 +4127,7 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     kbi_frame f;
     int64_t n = 0;
     (void)metric;
-    kbi_ceilings_of(p->lot, &c);
+    kbi_ceilings_of(p->subset, &c);
     kbi_roofline_scales(p, &c, &f);
     kbi_draw_titles(t, p, width);
     f.x.from = 52, f.x.to = width - 8;
@@ -4138,8 +4139,8 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     kbi_draw_ceilings(t, p, &c, &f);
     kbi_draw_roofline_paths(t, s, p, &f);
     bool levels = kbi_draw_levels(t, s, p, &f, shown);
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
+    for (int64_t i = 0; i < p->subset.n; i++) {
+        const kb_result* r = p->subset.of[i];
         int who = kbi_scene_who(s, r);
         if (!kbi_roofline_has(r)) continue;
         kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
@@ -4164,15 +4165,15 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 // Rows are in the order of the ratios, and each figure has a range of rows.
 static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
-    kbi_lot lot = { NULL, 0 };
+    kbi_subset subset = { NULL, 0 };
     int64_t n = 0;
     if (changes && !s->contrast) return;
-    kbi_stand* of = kbi_ratios_of(s, changes, &n);
-    lot.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
-    for (int64_t i = 0; i < n; i++) lot.of[lot.n++] = of[i].r;
-    kbi_find_rows(lot, out);
+    kbi_ratio_row* of = kbi_ratios_of(s, changes, &n);
+    subset.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) subset.of[subset.n++] = of[i].r;
+    kbi_find_rows(subset, out);
 }
-static void kbi_find_rivals(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
+static void kbi_find_group_ratios(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
 static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, true, out); }
 static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
 
@@ -4196,13 +4197,14 @@ static const kbi_plot kbi_plots[] = {
     { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
     { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
     { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
-    { "rivals", "no implementations were compared; KBENCH_IMPL adds an implementation", kbi_find_rivals,
-      kbi_draw_rivals, 0, true },
+    { "ratios", "no implementations were compared; KBENCH_IMPL adds an implementation", kbi_find_group_ratios,
+      kbi_draw_ratios, 0, true },
     { "changes", "there is nothing to compare with; name an earlier run with --baseline", kbi_find_changes,
-      kbi_draw_rivals, 1, true }
+      kbi_draw_ratios, 1, true }
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
+    if (kbi_same_name(name, "rivals")) name = "ratios"; // the former name
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
         if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
     return NULL;
@@ -4258,7 +4260,7 @@ static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_
     KBENCH_FREE(panels.of);
     kbi_arena_free(&s.arena);
 }
-// --- a page, beside its content ---
+// --- style and script of a page ---
 
 // clang-format off
 static const char* const kbi_page_style[] = {
@@ -4514,12 +4516,12 @@ static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
 
 // Writes which implementation wins most comparisons, and its largest speedup.
 static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
-    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
+    static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     int64_t* wins = (int64_t*)kbi_arena_alloc(&s->arena, sizeof(int64_t) * (size_t)(s->n_who + 1));
-    int64_t lots, contests = 0, sure = 0, most = 0;
+    int64_t subsets, contests = 0, sure = 0, most = 0;
     const kb_result* best = NULL;
-    kbi_lot* of = kbi_split(s, s->timed, &rivals, &lots);
-    for (int64_t i = 0; i < lots; i++) {
+    kbi_subset* of = kbi_split(s, s->timed, &group, &subsets);
+    for (int64_t i = 0; i < subsets; i++) {
         const kb_result* r = of[i].of[0];
         int who = 0;
         if (!r->winner) continue;
@@ -4632,7 +4634,7 @@ static void kbi_page_header(kbi_page* p, const char* title) {
                  r->command);
 }
 
-// --- warnings, each with what to do ---
+// --- warnings with advice ---
 
 static void kbi_page_warnings(kbi_page* p) {
     const kbi_scene* s = &p->scene;
@@ -4672,7 +4674,7 @@ enum {
 };
 static const struct {
     const char *title, *group;
-    size_t at; // the largest first
+    size_t at; // in kb_result
     bool down; // the largest first
 } kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
                        { "&#177;", "", offsetof(kb_result, precision), false },
@@ -4821,12 +4823,12 @@ static void kbi_page_table(kbi_page* p) {
   >>html        the page: top, figures, machine, records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- pictures ---
+// --- figures ---
 
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-};  // small figures shown at once, and further ones in a collapsed
+}; // small figures shown at once, and further ones in a collapsed
     // section
 
 // Large figures are drawn twice, the second time for narrow screens. A collapsed section has one version.
@@ -4850,7 +4852,7 @@ static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels*
         if (i == few && plot->find != kbi_find_machines) {
             kbi_puts(p->t, close);
             int64_t more = panels->n - few;
-            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].lot.n;
+            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].subset.n;
             kbi_putf(p->t, "<details><summary>%lld more</summary>\n%s", (long long)more, open);
         }
         kbi_page_panel(p, plot, &panels->of[i], i >= few && plot->find != kbi_find_machines);
@@ -4885,11 +4887,11 @@ static void kbi_page_lines(kbi_page* p) {
                  "<p class='dim'>A line for each implementation. The band is the 95 % interval, drawn if it is wide "
                  "enough to be seen. Figures of one operation share their scale.</p>\n<div class='switch'>\n");
         for (int m = 0; m < KBI_COUNT(kinds); m++)
-            if (kbi_lot_has(p->scene.timed, m))
+            if (kbi_subset_has(p->scene.timed, m))
                 kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m,
                          m ? "" : " checked", m, kbi_metrics[m].name);
         for (int m = 0; m < KBI_COUNT(kinds); m++) {
-            if (!kbi_lot_has(p->scene.timed, m)) continue;
+            if (!kbi_subset_has(p->scene.timed, m)) continue;
             kbi_draw(p->t, "<div class='pane p^'>\n", m);
             kbi_page_panels(p, kbi_plot_named(kinds[m]), &panels);
             kbi_puts(p->t, "</div>\n");
@@ -4901,13 +4903,13 @@ static void kbi_page_lines(kbi_page* p) {
 
 static void kbi_page_fits(kbi_page* p) {
     int64_t n;
-    kbi_lot* lots = kbi_fit_lots(&p->scene, p->scene.timed, &n);
+    kbi_subset* subsets = kbi_fit_subsets(&p->scene, p->scene.timed, &n);
     bool any = false;
     for (int64_t i = 0; i < n; i++) {
         kbi_fitted fit;
         kbi_text formula = KBI_BLANK;
         char off[40];
-        if (!kbi_fit_of(&p->scene, lots[i], &fit)) continue;
+        if (!kbi_fit_of(&p->scene, subsets[i], &fit)) continue;
         if (!any) {
             kbi_page_section(p, "scaling", "How time grows");
             kbi_puts(
@@ -4922,10 +4924,10 @@ static void kbi_page_fits(kbi_page* p) {
         }
         any = true;
         kbi_fit_text(&formula, &fit, false);
-        kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
-        kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
+        kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, subsets[i].of[0], false));
+        kbi_page_key(p->t, kbi_scene_who(&p->scene, subsets[i].of[0]));
         kbi_draw(p->t, "$</td><td>@</td><td class='n'>$</td>",
-                 lots[i].of[0]->implementation ? lots[i].of[0]->implementation : "", formula.s,
+                 subsets[i].of[0]->implementation ? subsets[i].of[0]->implementation : "", formula.s,
                  kbi_show_percent(expm1(fit.off), off));
         kbi_putf(p->t, "<td class='n'>%lld</td></tr>\n", (long long)fit.n);
         kbi_text_free(&formula);
@@ -5108,7 +5110,7 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_lines(&p);
     kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
     kbi_page_fits(&p);
-    kbi_page_figures(&p, "rivals", "Against the baseline",
+    kbi_page_figures(&p, "ratios", "Against the baseline",
                      "The baseline's time over the time of each implementation, from interleaved rounds, the "
                      "fastest first.");
     kbi_page_figures(
@@ -5153,9 +5155,9 @@ static int kbi_fail_on(void) {
 }
 
 // The exit code from changes and goals.
-static int kbi_toll_code(const kbi_assessment* a, bool compared, int64_t missed) {
+static int kbi_regression_code(const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on();
-    bool worse = a->regressed || a->more, other = a->added || a->removed || a->mended;
+    bool worse = a->regressed || a->more, other = a->added || a->removed || a->recovered;
     if (on == KBI_FAIL_NEVER) return KBI_EXIT_FINE;
     if (worse || missed) return KBI_EXIT_REGRESSED;
     if (on == KBI_FAIL_CHANGE && (a->improved || a->less || other)) return KBI_EXIT_REGRESSED;
@@ -5284,23 +5286,23 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     return good;
 }
 
-// --- the gate of a run ---
+// --- the regression gate of a run ---
 
-typedef struct kbi_toll {
+typedef struct kbi_regression {
     const kbi_options* o;
     kbi_records before, history;
     char* save;            // an absolute path, because a benchmark function may change the directory
     kbi_lines lines;       // of the history
     kbi_contrast contrast; // the comparison with `before`, when all records are there
     FILE* out;
-} kbi_toll;
+} kbi_regression;
 
-static bool kbi_toll_wanted(void) {
+static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
 // Checks before the run that the files written at its end can be written. Returns false after an error message.
-static bool kbi_toll_open_files(kbi_toll* g) {
+static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
     if (kbi_wanted.save_baseline) {
@@ -5328,16 +5330,16 @@ static bool kbi_toll_open_files(kbi_toll* g) {
            kbi_read_records(&g->history, kbi_wanted.history);
 }
 
-static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
+static bool kbi_regression_open(kbi_regression* g, const kbi_options* o, FILE* out) {
     memset(g, 0, sizeof *g);
     g->o = o;
     g->out = out;
     if (!kbi_goals_check()) return false;
     if (kbi_wanted.baseline && !kbi_read_baseline(o, "baseline", kbi_wanted.baseline, &g->before)) return false;
-    return kbi_toll_open_files(g);
+    return kbi_regression_open_files(g);
 }
 
-static void kbi_toll_free(kbi_toll* g) {
+static void kbi_regression_free(kbi_regression* g) {
     KBENCH_FREE(g->contrast.changes.of);
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
@@ -5348,7 +5350,7 @@ static void kbi_toll_free(kbi_toll* g) {
 
 // Lists all differences between the machines of the pairs. Then warns once about each kind of difference that
 // makes times not comparable.
-static void kbi_toll_machines(const kbi_changes* c, const kbi_how* how) {
+static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
     kbi_differences all;
     kbi_differences_of(&all, c);
@@ -5371,7 +5373,7 @@ static void kbi_toll_machines(const kbi_changes* c, const kbi_how* how) {
 }
 
 // Marks the pairs whose times are not comparable.
-static void kbi_toll_apart(kbi_changes* c) {
+static void kbi_regression_apart(kbi_changes* c) {
     for (int64_t i = 0; i < c->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
         kbi_text what = KBI_BLANK;
         c->of[i].apart = kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what);
@@ -5380,14 +5382,15 @@ static void kbi_toll_apart(kbi_changes* c) {
 }
 
 // Describes the run of a side: file, date, commit and build.
-static void kbi_toll_side(FILE* out, const char* side, const char* file, const kb_result* r) {
+static void kbi_regression_side(FILE* out, const char* side, const char* file, const kb_result* r) {
     kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
                    r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
                    r->build ? r->build : "");
 }
 
 // The records of a history that show how far runs of these cases differ: those of the same kind of machine.
-static const kb_result** kbi_toll_past(const kbi_records* history, const kb_result* now, int64_t n, int64_t* count) {
+static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
+                                             int64_t* count) {
     const kb_result** past = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(history->n + n));
     kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
     int64_t m = kbi_name_records(order, now, n);
@@ -5412,10 +5415,10 @@ static const kb_result** kbi_toll_past(const kbi_records* history, const kb_resu
 }
 
 // Compares the cases with `before`. The history, if there is one, gives the scatter between runs.
-static void kbi_toll_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
-                              const kb_result* now, int64_t n) {
+static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
+                                    const kb_result* now, int64_t n) {
     int64_t past_n = 0, trends_n = 0;
-    const kb_result** past = kbi_toll_past(history, now, n, &past_n);
+    const kb_result** past = kbi_regression_past(history, now, n, &past_n);
     kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
     c->name = kbi_wanted.baseline ? kbi_wanted.baseline : kbi_wanted.compare[0];
     c->before = before->of;
@@ -5423,7 +5426,7 @@ static void kbi_toll_contrast(kbi_contrast* c, const kbi_records* history, const
     c->rules = kbi_rules_of();
     c->changes = kbi_pair_records(before->of, before->n, now, n);
     kbi_changes_learn(&c->changes, trends, trends_n);
-    kbi_toll_apart(&c->changes);
+    kbi_regression_apart(&c->changes);
     kbi_compare(&c->changes, &c->rules);
     c->sum = kbi_assess(&c->changes);
     KBENCH_FREE(trends);
@@ -5431,21 +5434,21 @@ static void kbi_toll_contrast(kbi_contrast* c, const kbi_records* history, const
 }
 
 // Prints the comparison and returns the exit code. c NULL: there is no baseline, only goals and a history.
-static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
-                          const kb_result* now, int64_t n, const char* name, FILE* out) {
+static int kbi_regression_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
+                                const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
     kbi_assessment none;
     memset(&none, 0, sizeof none);
     if (c) {
         fprintf(out, "\n");
-        kbi_toll_side(out, "before", c->name, &c->before[0]);
-        if (n) kbi_toll_side(out, "after ", name, &now[0]);
-        kbi_toll_machines(&c->changes, &how); // before the table, because they explain it
+        kbi_regression_side(out, "before", c->name, &c->before[0]);
+        if (n) kbi_regression_side(out, "after ", name, &now[0]);
+        kbi_regression_machines(&c->changes, &how); // before the table, because they explain it
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
         int64_t past_n = 0, trends_n = 0;
-        const kb_result** past = kbi_toll_past(history, now, n, &past_n);
+        const kb_result** past = kbi_regression_past(history, now, n, &past_n);
         for (int64_t i = 0; i < n; i++) past[past_n++] = &now[i];
         kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
         kbi_trends_show(&how, trends, trends_n, kbi_wanted.history);
@@ -5454,11 +5457,11 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
     }
     int64_t missed = kbi_goals_show(out, now, n);
     fflush(out);
-    return kbi_toll_code(c ? &c->sum : &none, c != NULL, missed);
+    return kbi_regression_code(c ? &c->sum : &none, c != NULL, missed);
 }
 
 // Appends one line per record to the history.
-static bool kbi_history_add(kbi_toll* g, const kb_result* now, int64_t n) {
+static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) {
     for (int64_t i = 0; i < n; i++) kbi_json_result(&g->lines.waiting, &now[i]), kbi_puts(&g->lines.waiting, "\n");
     bool good = kbi_lines_end(&g->lines, 5000);
     if (!good && errno) kbi_error("writing --history %s failed: %s", kbi_wanted.history, strerror(errno));
@@ -5466,7 +5469,7 @@ static bool kbi_history_add(kbi_toll* g, const kb_result* now, int64_t n) {
 }
 
 // Writes the history, and the new baseline unless this run is a regression against it.
-static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code) {
+static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t n, int code) {
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
     if (!kbi_wanted.save_baseline) return good;
     if (code == KBI_EXIT_REGRESSED && kbi_is(kbi_wanted.save_baseline, kbi_wanted.baseline))
@@ -5481,39 +5484,42 @@ static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code
     return good;
 }
 
-static kbi_toll kbi_toll_now;              // of this run
+static kbi_regression kbi_regression_now;  // of this run
 static const kbi_contrast* kbi_loaded_now; // of the records that --load shows
 static bool kbi_figure_failed;             // --where left no record for --svg
 
 // The comparison of this run's records, or of the loaded records, with a baseline; NULL if there is none.
 static const kbi_contrast* kbi_contrast_now(const kb_result* now, int64_t n) {
-    kbi_toll* g = &kbi_toll_now;
+    kbi_regression* g = &kbi_regression_now;
     if (kbi_loaded_now) return kbi_loaded_now;
     if (!g->o || !kbi_wanted.baseline || !n || kbi_desk.interrupted) return NULL;
-    if (!g->contrast.before) kbi_toll_contrast(&g->contrast, &g->history, &g->before, now, n);
+    if (!g->contrast.before) kbi_regression_contrast(&g->contrast, &g->history, &g->before, now, n);
     return &g->contrast;
 }
 
-static kb_output* kbi_toll_output;
-static bool kbi_toll_start(const char* value) {
+static kb_output* kbi_regression_output;
+static bool kbi_regression_start(const char* value) {
     const kbi_options* o = kbi_options_now;
     (void)value;
-    kbi_toll_output->on = kbi_toll_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
-    if (!kbi_toll_output->on || kbi_toll_open(&kbi_toll_now, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
-    kbi_toll_free(&kbi_toll_now);
+    kbi_regression_output->on = kbi_regression_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
+    if (!kbi_regression_output->on ||
+        kbi_regression_open(&kbi_regression_now, o, kbi_outputs_stdout(o) ? stderr : stdout))
+        return true;
+    kbi_regression_free(&kbi_regression_now);
     return false;
 }
 
-static int kbi_toll_end(const kb_result* records, int64_t n, int code) {
-    kbi_toll* g = &kbi_toll_now;
+static int kbi_regression_end(const kb_result* records, int64_t n, int code) {
+    kbi_regression* g = &kbi_regression_now;
     if (code == KBI_EXIT_INTERRUPTED)
         kbi_warn("interrupted: nothing is compared, and no baseline or history is changed");
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && n) {
-        int judged = kbi_toll_judge(g->o, &g->history, kbi_contrast_now(records, n), records, n, "this run", g->out);
-        if (!kbi_toll_save(g, records, n, judged)) code = KBI_EXIT_USAGE;
+        int judged =
+            kbi_regression_judge(g->o, &g->history, kbi_contrast_now(records, n), records, n, "this run", g->out);
+        if (!kbi_regression_save(g, records, n, judged)) code = KBI_EXIT_USAGE;
         if (code == KBI_EXIT_FINE) code = judged;
     }
-    kbi_toll_free(g);
+    kbi_regression_free(g);
     return code;
 }
 
@@ -5533,7 +5539,7 @@ static int kbi_env_loaded(const kbi_options* o) {
         good = kbi_read_records(&of[i], kbi_wanted.load[i]);
         if (good && !of[i].n) good = (kbi_error("%s: the file has no record", kbi_wanted.load[i]), false);
         good = good && kbi_load_choose(o, &of[i]);
-        if (good) kbi_toll_side(stdout, i ? "after " : "before", kbi_wanted.load[i], &of[i].of[0]);
+        if (good) kbi_regression_side(stdout, i ? "after " : "before", kbi_wanted.load[i], &of[i].of[0]);
     }
     if (good) {
         kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
@@ -5556,7 +5562,7 @@ typedef struct kbi_loaded { // what loaded records are compared with
 // l->before has been read; it is empty without a baseline. Returns false after an error message.
 static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
     if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
-    if (l->before.n) kbi_toll_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
+    if (l->before.n) kbi_regression_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
     return true;
 }
 
@@ -5565,7 +5571,7 @@ static const kbi_contrast* kbi_loaded_contrast(const kbi_loaded* l) { return l->
 static int kbi_loaded_judge(const kbi_loaded* l, const kbi_options* o, const kbi_records* now, const char* name,
                             FILE* out) {
     int64_t failed = 0;
-    int code = kbi_toll_judge(o, &l->history, kbi_loaded_contrast(l), now->of, now->n, name, out);
+    int code = kbi_regression_judge(o, &l->history, kbi_loaded_contrast(l), now->of, now->n, name, out);
     for (int64_t i = 0; i < now->n; i++) failed += now->of[i].status == KB_FAILED;
     return failed ? KBI_EXIT_FAILED : code;
 }
@@ -5912,7 +5918,7 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_loaded_now = NULL;
         if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
-    if (code == KBI_EXIT_FINE && kbi_toll_wanted())
+    if (code == KBI_EXIT_FINE && kbi_regression_wanted())
         code = kbi_loaded_judge(&with, o, &r, kbi_wanted.load[0], kbi_outputs_stdout(o) ? stderr : stdout);
     kbi_loaded_free(&with);
     kbi_records_free(&r);
@@ -6360,7 +6366,7 @@ static int kbi_race_show(kbi_race* r) {
                  kbi_show_percent(log1p(rules.threshold) / 3, wanted));
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
-    int code = kbi_toll_code(&a, true, 0);
+    int code = kbi_regression_code(&a, true, 0);
     if (!a.compared)
         return kbi_error("--race: the programs have no common case with a time; --list shows the cases of each"),
                KBI_EXIT_FAILED;
@@ -6504,7 +6510,7 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a ro
 
 static const struct {
     const char *group, *why, *use;
-} kbi_group_reasons[] = { { "what", "it identifies the case; two records are compared if these keys agree",
+} kbi_group_reasons[] = { { "what", "it describes the case; two runs are compared case by case, by name",
                             "select cases with --filter, --op, --impl, --dtype or --size" },
                           { "time", "it shows the distribution of the time, or how the clock was read",
                             "show it as a column with --columns, or sort by it with --sort" },
@@ -6512,13 +6518,13 @@ static const struct {
                             "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
                           { "memory", "memory limits the problem size, and what else fits on the machine",
                             "--memory-threshold makes growth a regression" },
-                          { "contest", "it says whether a difference between implementations is real",
+                          { "contest", "it is part of a comparison, which shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
                           { "trust", "it says whether the number may be used",
                             "read it before the time; --explain FLAG explains a flag" },
-                          { "kernel", "the launch configuration limits occupancy, and so the speed",
+                          { "kernel", "it describes the kernel, whose configuration limits the occupancy",
                             "compare it between implementations, and with the compiler's report" },
-                          { "machine", "the time belongs to this machine and its state",
+                          { "machine", "it describes the machine; times are comparable on equal machines only",
                             "keep it constant between runs; --compare and --baseline list differences" },
                           { "run", "it identifies the run, so that you can repeat it",
                             "repeat the command with the same seed, build and "
@@ -6754,9 +6760,9 @@ KBI_CONSTRUCTOR static void kbi_report_register(void) {
     kbi_report_output("explain")->instead = kbi_explain_instead;
     kb_output* resume = kbi_report_output("resume");
     resume->ready = kbi_resume_ready, resume->recall = kbi_resume_recall;
-    kbi_toll_output = kbi_report_output(NULL);
-    kbi_toll_output->ready = kbi_report_ready, kbi_toll_output->open = kbi_toll_start,
-    kbi_toll_output->end = kbi_toll_end;
+    kbi_regression_output = kbi_report_output(NULL);
+    kbi_regression_output->ready = kbi_report_ready, kbi_regression_output->open = kbi_regression_start,
+    kbi_regression_output->end = kbi_regression_end;
 }
 
 KBI_CODE_END

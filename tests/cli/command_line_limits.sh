@@ -78,7 +78,7 @@ loader=$(LC_ALL=C readelf -l "$prog" 2> /dev/null | sed -n 's/.*interpreter: \(.
 if [ -x "$loader" ]; then
     run "$loader" "$prog" $quick --op mse --json "$tmp/loader.json"
     check_rc "started through its loader" 0
-    check_same "started through its loader: it is the same program" "$(binary "$tmp/loader.json")" "$(binary "$tmp/plain.json")"
+    check_same "started through its loader: the executable is not known" "$(grep -o '"binary": [^,]*' "$tmp/loader.json" | head -n 1)" '"binary": null'
 else
     skip "no readelf, or no loader: a program is not started through it"
 fi

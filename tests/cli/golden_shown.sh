@@ -106,7 +106,7 @@ made() {
     same "shown/kinds.$file.txt" figure
 }
 made page.html --html page.html
-for kind in speed roofline time gbps gflops efficiency heat fits rivals; do made $kind.svg --svg $kind.svg --plot $kind; done
+for kind in speed roofline time gbps gflops efficiency heat fits ratios; do made $kind.svg --svg $kind.svg --plot $kind; done
 made samples.svg --svg samples.svg --plot samples --where operation=unsure
 
 # --- unusual records: few keys, times at the limits of their units, more implementations than colours,
@@ -157,7 +157,7 @@ drawn_odd() {
     same "shown/odd.$file.txt" figure
 }
 code=0
-for kind in time fits heat rivals roofline samples; do drawn_odd $kind.svg --svg $kind.svg --plot $kind; done
+for kind in time fits heat ratios roofline samples; do drawn_odd $kind.svg --svg $kind.svg --plot $kind; done
 sed 's/"run_id":"a\([12]\)"/"run_id":"b\1"/' odd.json > runs.json
 drawn_odd two_runs.svg --load runs.json --svg two_runs.svg --plot time --where op=together
 for kind in speed gbps gflops efficiency; do drawn_odd $kind.svg --svg $kind.svg --plot $kind --where backend=cuda; done

@@ -19,7 +19,7 @@ import sys
 import time
 import xml.dom.minidom
 
-KINDS = 'speed roofline time gbps gflops efficiency heat fits samples rivals changes'.split()
+KINDS = 'speed roofline time gbps gflops efficiency heat fits samples ratios changes'.split()
 EVERYTHING = bool(os.environ.get('TEST_ALL'))
 tool, folder, files = sys.argv[1], sys.argv[2], sys.argv[3:]
 looked = 0

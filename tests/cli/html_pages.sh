@@ -8,7 +8,7 @@
 program prog tests/cli/html_pages.c
 tool kbench
 quick="--iters 30 --warmup 1 --no-progress"
-kinds="speed roofline time gbps gflops efficiency heat fits samples rivals changes"
+kinds="speed roofline time gbps gflops efficiency heat fits samples ratios changes"
 python=
 have python3 && python3 -c 'import xml.dom.minidom, html.parser' > /dev/null 2>&1 && python=python3
 
@@ -32,7 +32,7 @@ for locale in de_DE.UTF-8 fr_FR.UTF-8; do
 done
 
 # --- contents of the page
-for id in all speed roofline sizes heat rivals samples machine help data; do
+for id in all speed roofline sizes heat ratios samples machine help data; do
     if grep -q "<h2 id='$id'>" "$tmp/a.html"; then pass; else fail "no section $id"; fi
 done
 for text in "FAIL</span>" "1 of 20 cases failed" "VERIFY_FAIL</b>" "fix the kernel, or the tolerance" "Content-Security-Policy"; do

@@ -203,7 +203,7 @@ check_same "both, --quiet: stderr" "$(wc -c < "$err" | tr -d ' ')" 0
 CRASH=1 && export CRASH
 try "" --ncu
 check_rc "a crash under ncu" 0
-check_err "a crash under ncu" 'op/impl=two ended the program under ncu, so the cases behind it were not seen'
+check_err "a crash under ncu" 'op/impl=two ended the program under ncu, so the cases after it were not profiled'
 check_same "a crash under ncu: starts" "$(grep -c . "$FAKE")" 1
 check_out "a crash under ncu: the case's own time stands" 'two +5\.000'
 CRASH=hang
@@ -236,8 +236,8 @@ ill() { # ILL OPTION ERE
 ill rights --ncu 'RmProfilingAdminOnly.*root.*SYS_ADMIN.*NVreg_RestrictProfilingToAdminUsers=0'
 ill busy --ncu 'another profiler .*dcgmi profile --pause'
 ill mig --ncu 'MIG.*nvidia-smi -mig 0'
-ill chip --ncu 'cannot profile this GPU: a newer one'
-ill lock --ncu 'set TMPDIR to a folder of yours'
+ill chip --ncu 'cannot profile this GPU. A newer one'
+ill lock --ncu 'Set TMPDIR to a folder of your own'
 ill old --ncu 'does not know the options above'
 ill dies --ncu 'ncu ended with signal 11'
 ill silent --ncu 'ncu failed \(exit code 3\); its output: nothing'
@@ -270,7 +270,7 @@ check_rc "ncu in CUDA_HOME" 0
 
 # --- the command line
 for line in "--device script --ncu --list:--list measures no case: --ncu has no place" "--ncu --device all:it profiles one GPU" \
-    "--nsys --device cpu:uses none" "--ncu=:takes a set of ncu" "--nsys=:takes a file" "--ncu=a;b:takes a set" "--ncu --ncu=full:there twice"; do
+    "--nsys --device cpu:uses no GPU" "--ncu=:takes a set of ncu" "--nsys=:takes a file" "--ncu=a;b:takes a set" "--ncu --ncu=full:there twice"; do
     run "$prog" ${line%%:*}
     check_rc "${line%%:*}" 2
     check_err "${line%%:*}" "${line#*:}"

@@ -104,7 +104,7 @@ check_rc "twice" 2
 for k in 1 2; do sed "s/\"gpu\": [^,]*,/\"gpu\": \"GPU $k\",/" "$tmp/$k.jsonl" > "$tmp/gpu$k.jsonl"; done
 run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl"
 check_rc "shards of two GPUs" 2
-check_err "shards of two GPUs" 'shard 1/3 ran on GPU 1, and shard 2/3 on GPU 2: .*--ignore-env'
+check_err "shards of two GPUs" 'shard 1/3 ran on GPU 1, and shard 2/3 on GPU 2\. .*--ignore-env'
 run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl" --ignore-env
 check_rc "shards of two GPUs, all the same" 0
 run "$prog" --load "$tmp/gpu1.jsonl"

@@ -114,19 +114,17 @@ static int shown(const char* plant) {
     kb_result_free(&r);
 
     kbi_look of[2];
-    kbi_api_sum api;
     kbi_looks looks;
     kbi_case one;
     kbi_plan plan;
     kbi_table table;
     kbi_how how;
-    memset(of, 0, sizeof of), memset(&api, 0, sizeof api), memset(&looks, 0, sizeof looks);
+    memset(of, 0, sizeof of), memset(&looks, 0, sizeof looks);
     memset(&one, 0, sizeof one), memset(&plan, 0, sizeof plan);
     one.name = (char*)(uintptr_t)plant, plan.cases = &one, plan.n = 1;
     of[0].whole = true, of[0].calls = of[1].calls = 1, of[0].ns = of[1].ns = 5;
     of[1].kernel = of[1].grid = of[1].block = (char*)(uintptr_t)plant;
-    api.name = (char*)(uintptr_t)plant, api.calls = 1, api.ns = 5;
-    looks.of = of, looks.n = 2, looks.api = &api, looks.n_api = 1;
+    looks.of = of, looks.n = 2;
     kbi_how_default(&how, stdout), how.colour = false;
     kbi_table_open(&table, &how);
     kbi_looks_show(&table, &plan, &looks, "ncu");

@@ -49,7 +49,7 @@ while [ $n -lt "$count" ]; do
     shows "history and goal" term --load now.json --history history.jsonl --goal 'time_ms<=0.1' --goal 'time_ms<=1e9'
     for kind in csv md gbench go json jsonl; do shows "--$kind" $kind --load now.json --$kind -; done
     shows "--html" html --load now.json --baseline before.json --fail-on never --html -
-    for plot in speed roofline time gbps gflops efficiency heat fits samples rivals changes; do
+    for plot in speed roofline time gbps gflops efficiency heat fits samples ratios changes; do
         shows "--plot $plot" svg --load now.json --baseline before.json --fail-on never --svg - --plot $plot
     done
     GITHUB_STEP_SUMMARY=$folder/summary.md shows "--github" term --load now.json --github --report report.d

@@ -62,7 +62,7 @@ static void test_pairs(void) {
         for (int i = 0; i < m; i++) {
             if (!counts(after, m, i)) continue;
             wrong += at >= c.n || c.of[at].after != &after[i] || c.of[at].before != partner(after, m, i, before, n);
-            wrong += at < c.n && !(isnan(c.of[at].run_sd) && isnan(c.of[at].run_df) && c.of[at].ground == 0);
+            wrong += at < c.n && !(isnan(c.of[at].run_sd) && isnan(c.of[at].run_df) && c.of[at].evidence == 0);
             at++;
         }
         for (int i = 0; i < n; i++) {
@@ -101,7 +101,7 @@ static void test_grounds(void) {
         if (!known) continue;
         CHECK_REAL(c.log, rows[i].log, 1e-12), CHECK_REAL(c.se, rows[i].se, 1e-12),
             CHECK_REAL(c.df, rows[i].df, 1e-12);
-        CHECK_INT(c.ground, KBI_GROUND_PROCESSES);
+        CHECK_INT(c.evidence, KBI_EVIDENCE_PROCESSES);
     }
     static const double own[][3] = { { 9.9, 10.1, 0.0051022 }, { 10, 10, 0 },    { 0, 10, NAN },
                                      { -1, 10, NAN },          { 10, 9.9, NAN }, { NAN, 10, NAN } };
@@ -113,16 +113,16 @@ static void test_grounds(void) {
     const struct {
         double width, run_sd; // NAN: there is none
         const kbi_spread *b, *a;
-        kbi_ground ground;
+        kbi_evidence evidence;
         double se, df, wide;
-    } known[] = { { 0.01, NAN, &none, &none, KBI_GROUND_SAMPLES, error, 1e7, log(1.03) },
-                  { NAN, NAN, &none, &none, KBI_GROUND_NONE, 0, 0, 0 },
-                  { 0.01, 0.02, &none, &none, KBI_GROUND_HISTORY, 0.02 * sqrt(2), 9, 0 },
-                  { 0.01, 0.001, &none, &none, KBI_GROUND_HISTORY, error, 9, 0 },
-                  { NAN, 0.001, &none, &none, KBI_GROUND_HISTORY, 0.001 * sqrt(2), 9, 0 },
-                  { 0.01, NAN, &b, &none, KBI_GROUND_PROCESSES, sqrt(1.2e-4), 4, 0 },
-                  { 0.01, 0.001, &b, &none, KBI_GROUND_PROCESSES, sqrt(1.2e-4), 4, 0 },
-                  { 0.01, 0.02, &b, &none, KBI_GROUND_HISTORY, 0.02 * sqrt(2), 9, 0 } };
+    } known[] = { { 0.01, NAN, &none, &none, KBI_EVIDENCE_SAMPLES, error, 1e7, log(1.03) },
+                  { NAN, NAN, &none, &none, KBI_EVIDENCE_NONE, 0, 0, 0 },
+                  { 0.01, 0.02, &none, &none, KBI_EVIDENCE_HISTORY, 0.02 * sqrt(2), 9, 0 },
+                  { 0.01, 0.001, &none, &none, KBI_EVIDENCE_HISTORY, error, 9, 0 },
+                  { NAN, 0.001, &none, &none, KBI_EVIDENCE_HISTORY, 0.001 * sqrt(2), 9, 0 },
+                  { 0.01, NAN, &b, &none, KBI_EVIDENCE_PROCESSES, sqrt(1.2e-4), 4, 0 },
+                  { 0.01, 0.001, &b, &none, KBI_EVIDENCE_PROCESSES, sqrt(1.2e-4), 4, 0 },
+                  { 0.01, 0.02, &b, &none, KBI_EVIDENCE_HISTORY, 0.02 * sqrt(2), 9, 0 } };
     for (int i = 0; i < KBI_COUNT(known); i++) {
         kbi_change c;
         memset(&c, 0, sizeof c);
@@ -130,7 +130,7 @@ static void test_grounds(void) {
         after.time_ms_ci_low = 11 * (1 - known[i].width), after.time_ms_ci_high = 11 * (1 + known[i].width);
         c.before = &before, c.after = &after, c.run_sd = known[i].run_sd, c.run_df = 9;
         kbi_change_measure(&c, known[i].b, known[i].a, 0.03);
-        CHECK_THAT(c.ground == known[i].ground, "row %d: ground %d", i, (int)c.ground);
+        CHECK_THAT(c.evidence == known[i].evidence, "row %d: evidence %d", i, (int)c.evidence);
         CHECK_REAL(c.se, known[i].se, 1e-9), CHECK_REAL(c.df, known[i].df, 1e-9),
             CHECK_REAL(c.wide, known[i].wide, 1e-12);
         CHECK_REAL(c.log, log(1.1), 1e-12);
@@ -172,7 +172,7 @@ static void test_verdicts(void) {
         kbi_changes c = { of, 2 };
         memset(of, 0, sizeof of);
         of[0].before = of[1].before = &before, of[0].after = &after, of[1].after = &failed;
-        of[0].ground = of[1].ground = KBI_GROUND_ROUNDS, of[0].df = 1e7;
+        of[0].evidence = of[1].evidence = KBI_EVIDENCE_ROUNDS, of[0].df = 1e7;
         of[0].log = rows[i].log, of[0].se = rows[i].se, of[0].wide = rows[i].wide;
         kbi_changes_judge(&c, &rules);
         CHECK_THAT(of[0].verdict == rows[i].verdict && of[0].regressed == rows[i].regressed &&
@@ -187,10 +187,10 @@ static void test_verdicts(void) {
     kbi_change of[3];
     kbi_changes c = { of, 3 };
     memset(of, 0, sizeof of);
-    for (int i = 0; i < 3; i++) of[i].before = &before, of[i].after = &after, of[i].ground = KBI_GROUND_ROUNDS;
+    for (int i = 0; i < 3; i++) of[i].before = &before, of[i].after = &after, of[i].evidence = KBI_EVIDENCE_ROUNDS;
     of[0].log = 0.1, of[0].se = 0.02, of[0].df = 4;    // (0.1 - 0.0488) / 0.02: t = 2.56, p = 0.0626
     of[1].log = 0.07, of[1].se = 0.01, of[1].df = 1e7; // z = 2.121: p = 0.0339, of two cases 0.0678
-    of[2].ground = KBI_GROUND_NONE;
+    of[2].evidence = KBI_EVIDENCE_NONE;
     kbi_changes_judge(&c, &rules);
     CHECK_REAL(of[0].hi, 0.1 + 2.776445105 * 0.02, 1e-6), CHECK_REAL(of[1].lo, 0.07 - 0.01959964, 1e-6);
     CHECK_REAL(of[0].p, of[1].p, 1e-12), CHECK_THAT(of[1].p > 0.0675 && of[1].p < 0.0681, "p %g", of[1].p);
@@ -205,14 +205,14 @@ static void test_verdicts(void) {
     for (int i = 0; i < 8; i++) sum[i].before = &before, sum[i].after = &after;
     sum[0].before = NULL, sum[1].after = NULL, sum[2].after = &failed, sum[3].before = &failed;
     sum[4].log = 0.3, sum[4].regressed = sum[4].more = true, sum[4].verdict = KB_SLOWER,
-    sum[4].ground = KBI_GROUND_ROUNDS;
-    sum[5].log = 0.5, sum[5].regressed = true, sum[5].verdict = KB_SLOWER, sum[5].ground = KBI_GROUND_ROUNDS;
-    sum[6].log = 0.9, sum[6].open = true, sum[6].verdict = KB_UNRESOLVED, sum[6].ground = KBI_GROUND_SAMPLES;
+    sum[4].evidence = KBI_EVIDENCE_ROUNDS;
+    sum[5].log = 0.5, sum[5].regressed = true, sum[5].verdict = KB_SLOWER, sum[5].evidence = KBI_EVIDENCE_ROUNDS;
+    sum[6].log = 0.9, sum[6].open = true, sum[6].verdict = KB_UNRESOLVED, sum[6].evidence = KBI_EVIDENCE_SAMPLES;
     sum[7].log = -0.5, sum[7].improved = sum[7].less = true, sum[7].verdict = KB_FASTER;
     kbi_assessment a = kbi_assess(&all);
-    CHECK(a.added == 1 && a.removed == 1 && a.broken == 1 && a.mended == 1 && a.compared == 4 && a.regressed == 2);
+    CHECK(a.added == 1 && a.removed == 1 && a.broken == 1 && a.recovered == 1 && a.compared == 4 && a.regressed == 2);
     CHECK(a.improved == 1 && a.more == 1 && a.less == 1 && a.slower == 2 && a.faster == 1 && a.open == 1);
-    CHECK(a.grounds[KBI_GROUND_ROUNDS] == 2 && a.grounds[KBI_GROUND_SAMPLES] == 1 && a.grounds[0] == 1);
+    CHECK(a.evidence_counts[KBI_EVIDENCE_ROUNDS] == 2 && a.evidence_counts[KBI_EVIDENCE_SAMPLES] == 1 && a.evidence_counts[0] == 1);
     CHECK(a.worst == &sum[5]), CHECK_REAL(a.geomean, exp(0.3), 1e-12);
     all.n = 1, a = kbi_assess(&all);
     CHECK(isnan(a.geomean) && !a.worst && a.added == 1 && !a.compared);
@@ -237,13 +237,13 @@ static void test_compared_rounds(void) {
         double se = sqrt(squares / (rounds - 1) / rounds) * (rounds > 6 ? 1 + 1.5 / rounds : 1);
         CHECK_REAL(of[0].log, mean, 1e-9), CHECK_REAL(of[0].se, se, 1e-9), CHECK_REAL(of[0].df, rounds - 1, 1e-9);
         CHECK_REAL(widest, se * kbi_student_quantile(0.975, rounds - 1), 1e-9);
-        CHECK(of[0].ground == KBI_GROUND_ROUNDS && of[1].ground == KBI_GROUND_NONE && of[1].verdict == KB_NO_VERDICT);
+        CHECK(of[0].evidence == KBI_EVIDENCE_ROUNDS && of[1].evidence == KBI_EVIDENCE_NONE && of[1].verdict == KB_NO_VERDICT);
     }
     after[1].status = KB_OK; // a second one, of which one round alone is known
     double logs[16];
     for (int k = 0; k < 8; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[8 + k] = k ? NAN : 0.5;
     CHECK(isinf(kbi_compare_rounds(&c, logs, 8, &rules)));
-    CHECK(of[1].ground == KBI_GROUND_NONE && of[1].verdict == KB_UNRESOLVED), CHECK_REAL(of[1].log, log(2), 1e-12);
+    CHECK(of[1].evidence == KBI_EVIDENCE_NONE && of[1].verdict == KB_UNRESOLVED), CHECK_REAL(of[1].log, log(2), 1e-12);
     for (int k = 0; k < 8; k++) logs[8 + k] = 0.02 + 0.002 * (k % 2 ? -1 : 1);
     double widest = kbi_compare_rounds(&c, logs, 8, &rules),
            two = kbi_student_quantile(1 - 0.025 / 2, of[1].df) * of[1].se;
@@ -268,7 +268,7 @@ static void test_lots(void) {
     for (int t = 1; t <= N; t++)
         for (int i = 0; i < N; i++)
             if (times[i] == t && i % 18) order[known++] = i;
-    kbi_spread_lots(values, EACH, N, times, got);
+    kbi_spread_subsets(values, EACH, N, times, got);
     for (int first = 0; first < known; first += KBI_ALIKE) {
         int n = KBI_MIN(known - first, (int)KBI_ALIKE);
         for (int i = 0; i < n; i++) {

@@ -143,7 +143,7 @@ static void test_alone(void) {
     CHECK_REAL(exp(c.lo), 1.07 / 1.03 * (1 - 0.001 * sqrt(2)), 1e-5);
     CHECK_REAL(exp(c.hi), 1.07 * 1.03 * (1 + 0.001 * sqrt(2)), 1e-5);
     c = alone(10, 10.7, 0.001, 0.01);
-    CHECK(c.verdict == KB_SLOWER && c.regressed && c.ground == KBI_GROUND_SAMPLES);
+    CHECK(c.verdict == KB_SLOWER && c.regressed && c.evidence == KBI_EVIDENCE_SAMPLES);
     CHECK_STR(kbi_severity(&c, 0.05), "minor");
     c = alone(10, 11.5, 0.001, 0.03);
     CHECK(c.regressed && !c.improved);
@@ -162,7 +162,7 @@ static void test_alone(void) {
     c = alone(10, 11.5, 0.1, 0.03); // 15 %, known to 10 %
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed);
     c = alone(10, 20, NAN, 0.03); // too few samples for an interval: twice the time is not known to be any
-    CHECK(c.verdict == KB_UNRESOLVED && !c.regressed && c.ground == KBI_GROUND_NONE && kbi_nan(c.lo));
+    CHECK(c.verdict == KB_UNRESOLVED && !c.regressed && c.evidence == KBI_EVIDENCE_NONE && kbi_nan(c.lo));
     c = alone(10, 11.5, 0, 0.03); // a timer so coarse that all samples agree
     CHECK(c.regressed);
     c = alone(10, NAN, 0.001, 0.03);

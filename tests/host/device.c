@@ -1165,7 +1165,7 @@ static void test_collect(void) {
     kbi_text_free(&in->events);
     run->work.nodes = 1;
     kbi_activity_collect(run);
-    CHECK_HAS(in->message, "CUPTI recorded nothing");
+    CHECK_HAS(in->message, "CUPTI recorded no work");
     kbi_recorded x, y;
     memset(&x, 0, sizeof x);
     for (int i = 0; i < 4; i++) { // start, then kind, then the longer one first
@@ -1213,7 +1213,7 @@ static void test_joules(void) {
     } rows[] = { { 2000000000, 10, 0, 5, "" },
                  { 1999999999, 10, 0, 0, "NVML's energy counter did not change" },
                  { 2000000000, 0, 0, 0, "NVML's energy counter did not change" },
-                 { 2000000000, 10, 1, 0, "NVML's counter of energy failed while the block ran" } };
+                 { 2000000000, 10, 1, 0, "NVML's energy counter failed while the block ran" } };
     for (int i = 0; i < 4; i++) {
         kbi_run* run = new_run();
         e->first.at = 1000, e->latest.at = 1000 + rows[i].span, e->failed = rows[i].failed;
@@ -1307,7 +1307,7 @@ static void test_metrics(void) {
         says[1] = i == -2 ? 3 : 1;
         for (int k = 2; k < 8; k++) says[k] = k - 2 == i ? 1 : 3;
         CHECK_INT(kbi_range_supported(4), i == -2);
-        CHECK_HAS(kbi_lab.insight.message, i == -2 ? "" : i < 0 ? "a part of one (MIG)" : why[i]);
+        CHECK_HAS(kbi_lab.insight.message, i == -2 ? "" : i < 0 ? "a MIG instance" : why[i]);
     }
     uint64_t w[16] = { 0 };
     for (int i = 0; i < 2; i++) { // an error is said once

@@ -244,7 +244,7 @@ static void test_machine(void) {
     CHECK(!r.no_gpu && !r.tool && !r.cpus && !r.cpu_governor && isnan(r.read_roof_gbps));
     CHECK_REAL(r.copy_roof_gbps, 3000, 1e-12), CHECK_REAL(r.write_roof_gbps, 2000, 1e-12);
     kb_result_free(&r), kbi_result_clear(&r);
-    snprintf(m.backend, sizeof m.backend, "cpu"), snprintf(m.why, sizeof m.why, "no driver"), m.gpu_present = 0,
+    snprintf(m.backend, sizeof m.backend, "cpu"), snprintf(m.why, sizeof m.why, "no driver"), m.gpu_present = 0, m.gpu[0] = m.driver[0] = m.cuda[0] = 0,
                                                                                               m.l2 = 0;
     snprintf(m.tool, sizeof m.tool, "valgrind"), snprintf(m.cpus, sizeof m.cpus, "0-3"),
         snprintf(m.governor, sizeof m.governor, "g");
@@ -280,13 +280,13 @@ static void test_toolkit(void) {
         for (int i = 0; i < 4; i++) {
             snprintf(folders, sizeof folders, lists[i], i == 3 ? long_one : root, root);
             setenv("PATH", folders, 1), unsetenv("CUDA_HOME");
-            kbi_toolkit_program("kbench_tool", path);
-            CHECK_STR(path, allowed ? want : "");
+            CHECK(kbi_tool_find("kbench_tool", path) == (allowed != 0));
+            if (allowed) CHECK_STR(path, want);
         }
         setenv("PATH", "/nowhere", 1), setenv("CUDA_HOME", home, 1);
-        kbi_toolkit_program("kbench_tool", path), CHECK_STR(path, allowed ? want : "");
-        unsetenv("PATH"), kbi_toolkit_program("kbench_tool", path), CHECK_STR(path, allowed ? want : "");
-        unsetenv("CUDA_HOME"), kbi_toolkit_program("kbench_tool", path), CHECK_STR(path, "");
+        CHECK(kbi_tool_find("kbench_tool", path) == (allowed != 0));
+        unsetenv("PATH"), CHECK(kbi_tool_find("kbench_tool", path) == (allowed != 0));
+        unsetenv("CUDA_HOME"), CHECK(!kbi_tool_find("kbench_tool", path));
     }
     if (kept) setenv("PATH", kept, 1), free(kept);
     static const char* const names[][2] = { { "tool", "_Z3foo.1" }, { "a tool", "Az09_" }, { "t'", "foo" },

@@ -336,13 +336,16 @@ static void test_ours(void) {
     } rows[] = { { "", true, true },
                  { " \r\n\t", true, true },
                  { "[]\n", true, false },
+                 { " [ ]", true, false },
                  { OLD, true, false },
                  { "[\n" ONE ",\n{\"name\": \"cut", true, false },
                  { "[1, 2]\n", false, false },
                  { "[package]\nname = \"x\"\n", false, false },
                  { "[core]\n\tbare = false\n", false, false },
                  { "[] and more", false, false },
-                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", false, false }, // not as kbench writes it
+                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false }, // reformatted
+                 { "[\n  {\n    \"name\":\"x\",\n    \"operation\":\"y\"\n  }\n]", true, false },
+                 { " [ ] ", true, false },
                  { "[\n{\"name\": \"x\"}\n]\n", false, false },
                  { "[a link](x) to a page\n", false, false },
                  { ONE "\n", false, true },

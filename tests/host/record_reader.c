@@ -541,7 +541,7 @@ static const char* heard(void) {
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
-        int regressed, improved, more, less, open, added, removed, mended, missed, none; // none: nothing was compared
+        int regressed, improved, more, less, open, added, removed, recovered, missed, none; // none: nothing was compared
         int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
                  { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 3, 3, 3 } },
@@ -560,17 +560,17 @@ static void test_toll(void) {
         a.compared = rows[i].none ? 0 : 2, a.regressed = rows[i].regressed, a.improved = rows[i].improved,
         a.more = rows[i].more;
         a.less = rows[i].less, a.open = rows[i].open, a.added = rows[i].added, a.removed = rows[i].removed,
-        a.mended = rows[i].mended;
+        a.recovered = rows[i].recovered;
         for (int k = 0; k < KBI_COUNT(on); k++)
             for (int apart = 0; apart < 2; apart++) {
                 int way = k < 3 ? k : 0, want = k == 3 ? 0 : (apart ? rows[i].apart : rows[i].codes)[way];
                 kbi_wanted.fail_on = on[k], a.apart = apart;
-                int code = kbi_toll_code(&a, true, rows[i].missed);
+                int code = kbi_regression_code(&a, true, rows[i].missed);
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
                            apart ? ", one not comparable" : "", code, want);
             }
         kbi_wanted.fail_on = "noise", a.apart = 0; // goals alone are certain
-        int code = kbi_toll_code(&a, false, rows[i].missed);
+        int code = kbi_regression_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
     // a regression between two machines is none, unless --ignore-env has them compared
@@ -585,10 +585,10 @@ static void test_toll(void) {
         memset(&change, 0, sizeof change), memset(&all, 0, sizeof all), kbi_report_start();
         change.before = &pair[0], change.after = &pair[1], change.regressed = true;
         all.of = &change, all.n = 1, kbi_wanted.on[KBI_REPORT_ignore_env] = ignore;
-        kbi_toll_apart(&all);
+        kbi_regression_apart(&all);
         kbi_assessment a = kbi_assess(&all);
         CHECK_INT(a.apart, !ignore), CHECK_INT(a.regressed, ignore), CHECK_INT(a.compared, ignore);
-        CHECK_INT(kbi_toll_code(&a, true, 0), ignore ? KBI_EXIT_REGRESSED : KBI_EXIT_FINE);
+        CHECK_INT(kbi_regression_code(&a, true, 0), ignore ? KBI_EXIT_REGRESSED : KBI_EXIT_FINE);
     }
     static const char* const names[] = { "a", "A-z_0.9+", "9", "", ".a", "-a", "a/b", "a b", "\xc3\xa4" };
     for (int i = 0; i < KBI_COUNT(names); i++) CHECK_THAT(kbi_plain_name(names[i]) == (i < 3), "'%s'", names[i]);
@@ -743,7 +743,7 @@ static void test_added(void) {
     static kbi_options o;
     static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };
     kb_result r[2];
-    kbi_toll g;
+    kbi_regression g;
     for (int i = 0; i < 2; i++) kbi_result_clear(&r[i]), r[i].name = i ? "two" : "one", r[i].operation = "o";
     for (int i = 0; i < 3; i++) {
         kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 }, here = { NULL, 0, 0 };

@@ -235,8 +235,8 @@ static void test_numbers(void) {
 
 // what a user types has a point, and a comma between numbers, whatever the program's locale
 static void test_input(void) {
-    static const char* const points[] = { ".", ",", "\xd9\xab" };
-    for (int p = 0; p < 3; ++p) {
+    static const char* const points[] = { ".", "," };
+    for (int p = 0; p < 2; ++p) {
         point = points[p];
         CHECK_REAL(kbi_parse_time("1.5ms"), 1.5e-3, 1e-12);
         CHECK(kbi_parse_time("1,5ms") < 0);

@@ -33,12 +33,14 @@ static kbi_plan plan;
 static kbi_options options;
 static kbi_measured measured[CASES];
 static kbi_waiting of[CASES];
+static kbi_verdict verdicts[CASES];
 
 static kbi_supervisor* fresh(void) { // one that has asked for a group
     static kbi_supervisor s;
     for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
     memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(of, 0, sizeof of);
-    for (int i = 0; i < CASES; i++) of[i].wanted = true;
+    for (int i = 0; i < CASES; i++) of[i].wanted = true, verdicts[i].flag = -1;
+    s.group.verdicts = verdicts;
     entry.operation = entry.implementation = "op";
     for (int i = 0; i < FIRST + CASES; i++) cases[i].entry = &entry, cases[i].name = "op/impl=op";
     plan.cases = cases, plan.n = plan.n_all = FIRST + CASES;

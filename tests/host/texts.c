@@ -697,7 +697,7 @@ static void test_changes(void) {
     memset(&rules, 0, sizeof rules);
     rules.threshold = 0.05;
     static const struct {
-        int compared, regressed, more, improved, less, open, broken, mended, added, removed;
+        int compared, regressed, more, improved, less, open, broken, recovered, added, removed;
         const char* says;
     } sums[] = {
         { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "Nothing was compared." },
@@ -722,7 +722,7 @@ static void test_changes(void) {
         memset(&a, 0, sizeof a);
         a.compared = sums[i].compared, a.regressed = sums[i].regressed, a.more = sums[i].more;
         a.improved = sums[i].improved, a.less = sums[i].less, a.open = sums[i].open, a.broken = sums[i].broken;
-        a.mended = sums[i].mended, a.added = sums[i].added, a.removed = sums[i].removed, a.geomean = 1.1;
+        a.recovered = sums[i].recovered, a.added = sums[i].added, a.removed = sums[i].removed, a.geomean = 1.1;
         kbi_changes_words(&line, &a, &rules);
         CHECK_STR(line.s, sums[i].says);
         kbi_text_free(&line);
@@ -950,7 +950,7 @@ static void test_sweeps(void) {
             squares += off * off;
         }
         CHECK_REAL(fit.off, sqrt(squares / (n - fit.axes - 1)), 1e-9), CHECK(fit.off > 0.05);
-        kbi_lot two = { s.timed.of, 2 };
+        kbi_subset two = { s.timed.of, 2 };
         CHECK(!kbi_fit_of(&s, two, &fit)); // two values of an axis
         kbi_arena_free(&s.arena);
         for (int i = 0; i < n; i++) kb_result_free(&of[i]);
@@ -1002,12 +1002,12 @@ static void test_metrics(void) {
         r.time_ms_ci_low = broken[i][0], r.time_ms_ci_high = broken[i][1];
         CHECK_THAT(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 2 && v[2] == 2, "interval %d", i);
     }
-    kbi_lot lot = { both, 2 };
+    kbi_subset lot = { both, 2 };
     CHECK(kbi_metric_range(KBI_METRIC_TIME, lot, &lo, &hi) && lo == 2 && hi == 2);
     other.time_ms = 10, other.time_ms_ci_low = 9, other.time_ms_ci_high = 12;
     CHECK(kbi_metric_range(KBI_METRIC_TIME, lot, &lo, &hi) && lo == 2 && hi == 12);
-    CHECK(!kbi_metric_range(KBI_METRIC_GFLOPS, lot, &lo, &hi) && !kbi_lot_has(lot, KBI_METRIC_GFLOPS));
-    CHECK(kbi_lot_has(lot, KBI_METRIC_GBPS));
+    CHECK(!kbi_metric_range(KBI_METRIC_GFLOPS, lot, &lo, &hi) && !kbi_subset_has(lot, KBI_METRIC_GFLOPS));
+    CHECK(kbi_subset_has(lot, KBI_METRIC_GBPS));
     // near which roof
     static const struct {
         const char *roof, *bound;
@@ -1182,7 +1182,7 @@ static void test_ceilings(void) {
     r[1].copy_roof_gbps = 4100, r[1].read_roof_gbps = 0, r[1].compute_roof = "f16", r[1].compute_roof_gflops = 9e5;
     r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30; // of before there were names
     r[3].roof = "f64", r[3].gflops = 5000, r[3].gpu_efficiency = 20;
-    kbi_lot lot = { all, 4 };
+    kbi_subset lot = { all, 4 };
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 3), CHECK_INT(c.n_compute, 3);
     CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0); // the best that was seen
