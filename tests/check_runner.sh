@@ -56,6 +56,9 @@ run env BUILD="$tmp/build" TEST_JOBS=3 sh tests/run.sh "$tmp/first.sh" "$tmp/sec
 check_same "two tests at once, and one at a time that measures" "$(tail -n 1 "$out")" "4 passed, 0 failed, 0 skipped"
 run env BUILD="$tmp/build" TEST_JOBS=1 sh tests/run.sh "$tmp/first.sh" "$tmp/second.sh"
 check_same "one at a time" "$(tail -n 1 "$out")" "2 passed, 0 failed, 0 skipped"
+printf '# takes long\n. tests/lib.sh\npass\nfinish\n' > "$tmp/slow.sh"
+run env BUILD="$tmp/build" TEST_JOBS=1 sh tests/run.sh "$tmp/script.sh" "$tmp/slow.sh"
+check_same "long ones first" "$(sed -nE 's,^(ok|FAIL) .*/([a-z]*) .* s of CPU.*,\2,p' "$out" | tr '\n' ' ')" "slow script "
 
 # --- tests that make test leaves out
 toy=$tmp/toy

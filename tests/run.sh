@@ -23,6 +23,7 @@
 #
 # Tests run in parallel. A comment line among the first 20 lines of a test changes that:
 #   measures time           never runs in parallel with another test of this kind, because it depends on real time
+#   takes long              starts before the others, so that no lane idles at the end
 #   only in make test-all   left out of make test
 # In make test-all the variable TEST_ALL is 1, so that a test can do more.
 #
@@ -50,6 +51,10 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+# python3 may be a script that looks for the interpreter each time
+case $(head -c 2 "$(command -v python3 || echo /dev/null)") in
+'#!') PATH=$(dirname "$(python3 -c 'import sys; print(sys.executable)')"):$PATH && export PATH ;;
+esac
 export CC CXX NVCC ARCHFLAGS BUILD TEST_ALL TEST_TIMEOUT TEST_AGAIN
 [ -n "$wanted" ] || wanted="compile check host cli cpu gpu"
 logs=$BUILD/test/log
@@ -160,6 +165,7 @@ attempt() {
         else
             flags=
             ! grep -q '"virtual_gpu.h"' "$1" || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
+            [ -z "$lean" ] || grep -q 'optimised code alone' "$1" || flags="$flags -O0 -D__OPTIMIZE__=1"
             $CC $cflags $flags -I. -Itests "$1" -o "$exe" -lm -ldl -lpthread > "$log" 2>&1 || return
         fi
         $limit "$exe" $quick >> "$log" 2>&1 < /dev/null
@@ -253,7 +259,7 @@ if [ -n "$one" ]; then run_one "$one" && exit; fi
 
 # which tests: in any order, and one at a time
 rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
-: > "$logs/beside" && : > "$logs/timed" && : > "$logs/left" && : > "$logs/wanted"
+: > "$logs/long" && : > "$logs/short" && : > "$logs/timed" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do
     case $w in
     host) set -- tests/host/*.sh tests/host/*.c ;;
@@ -266,16 +272,18 @@ for w in $wanted; do
         [ -f "$t" ] || { [ "$t" = "$w" ] && { echo "tests/run.sh: no test '$w'" >&2 && exit 2; }; continue; }
         case $t in *.c | *.cu) [ -f "${t%.*}.sh" ] && [ "$t" != "$w" ] && continue ;; esac
         echo "$t" >> "$logs/wanted"
-        list=$logs/beside
+        list=$logs/short
         case $t in tests/gpu/*) list=$logs/timed ;; esac
         if [ "$t" != "$w" ]; then
             if [ -n "$rest" ] && ! grep -qE 'TEST_ALL|everything|test_rounds|^# only in make test-all' "$t"; then continue; fi
             if [ -z "$TEST_ALL" ] && says "$t" 'only in make test-all'; then list=$logs/left; fi
         fi
-        if [ "$list" = "$logs/beside" ] && says "$t" 'measures time'; then list=$logs/timed; fi
+        if [ "$list" = "$logs/short" ] && says "$t" 'takes long'; then list=$logs/long; fi
+        if [ "$list" != "$logs/left" ] && says "$t" 'measures time'; then list=$logs/timed; fi
         echo "$t" >> "$list"
     done
 done
+cat "$logs/long" "$logs/short" > "$logs/beside"
 began=$(date +%s)
 again="--one"
 [ -z "$sanitize" ] || again="--sanitize $again"

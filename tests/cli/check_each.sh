@@ -7,7 +7,7 @@
 program c tests/cli/check_each.c -Wall -Wextra -Wconversion -Werror
 compilers=c
 if have "$CXX"; then
-    build "check_each.c as C++" "$CXX" -std=c++11 -x c++ -O1 -Wall -Wextra -Werror -I. -DKBENCH_IMPLEMENTATION tests/cli/check_each.c -o "$tmp/cxx" $libs
+    build "check_each.c as C++" "$CXX" -std=c++11 -x c++ -O1 -Wall -Wextra -Werror -I. tests/cli/check_each.c -x none "$kit/kit.o" -o "$tmp/cxx" $libs
     compilers="c cxx"
 else
     skip "no C++ compiler"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # The command line: every option, every kind of wrong input, and the exit codes.
+# takes long
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Each example, copied with kbench.h and its add-ons into an empty folder, builds with the command in its head and
 # runs, and its check detects a wrong kernel. Templates are short and mark the lines to change.
+# takes long
 . tests/lib.sh
 . tests/cli/kit.lib
 

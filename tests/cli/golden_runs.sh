@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Golden test (tests/golden.lib) of the records of runs with a scripted clock or on the virtual GPU. Values that
 # depend on this machine are left out.
+# takes long
 . tests/lib.sh
 . tests/cli/kit.lib
 . tests/golden.lib

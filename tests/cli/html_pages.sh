@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # --html and --svg, from a run and from its file, for all kinds of records. --load reads the records of a page.
+# takes long
 . tests/lib.sh
 . tests/cli/kit.lib
 

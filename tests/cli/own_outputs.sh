@@ -4,8 +4,10 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-for example in own_output own_instrument; do
-    check "$example" $CC -O1 -Wall -Wextra -Werror -I. examples/$example.c -o "$tmp/$example" $libs
+for example in own_output own_instrument; do # linked with one compiled kbench
+    sed '/^#define KBENCH_IMPLEMENTATION$/d' examples/$example.c > "$tmp/$example.c"
+    check_same "$example: lines left out" "$(diff examples/$example.c "$tmp/$example.c" | grep -c '^<')" 1
+    plain $example "$tmp/$example.c" -Wall -Wextra -Werror
 done
 prog="$tmp/own_output --fast --max-time 20ms --no-progress"
 
@@ -62,7 +64,6 @@ check_err "a value that the option does not take" '--faults takes no value'
 
 # --- declarations that kbench cannot support
 cat > "$tmp/odd.c" << 'EOF'
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,10 +88,7 @@ int main(int argc, char** argv) {
 }
 EOF
 # odd NAME FLAGS...
-odd() {
-    name=$1 && shift
-    check "odd.c, $name" $CC -O1 -I. "$@" "$tmp/odd.c" -o "$tmp/$name" $libs
-}
+odd() { name=$1 && shift && plain $name "$tmp/odd.c" "$@"; }
 odd plain -DNAME='"found"' -DHOST=1
 run "$tmp/plain" --iters 3 --no-progress --inst 42 --json "$tmp/json"
 check_same "an instrument without open; its value reaches the worker" "$(grep -o '"found": [0-9]*' "$tmp/json")" '"found": 42'
@@ -118,7 +116,6 @@ check_err "a file that was not named" '--may needs a file: --may=FILE'
 
 # --- records that replace a measurement
 cat > "$tmp/known.c" << 'EOF'
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdio.h>
 #include <string.h>
@@ -153,7 +150,7 @@ int main(int argc, char** argv) {
     return kb_main(argc, argv);
 }
 EOF
-check "known.c" $CC -O1 -Wall -Wextra -Werror -I. "$tmp/known.c" -o "$tmp/known" $libs
+plain known "$tmp/known.c" -Wall -Wextra -Werror
 known="$tmp/known --iters 3 --no-progress"
 run $known --known n=2 --json "$tmp/json" --jsonl "$tmp/jsonl" --csv "$tmp/csv"
 check_err "a record that stands for a case" '^asked 1, a run$'

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # kbench.judge: tricks are detected, honest functions pass. PYTHON is the interpreter. make test runs one trick of
 # each kind, make test-all (TEST_ALL=1) all of them.
+# takes long
 . tests/lib.sh
 . tests/cli/kit.lib
 

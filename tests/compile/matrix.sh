@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Compiles the headers with gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; links and runs the
 # programs. make test runs only the oldest C, the oldest C++ and the newest C++, and one way to build each program.
+# takes long
 . tests/lib.sh
 
 checked="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked

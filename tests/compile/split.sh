@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The implementation compiled once from the header itself, and programs that include only the API: which combinations
 # link, which must not, and what the records say about the build.
+# takes long
 . tests/lib.sh
 
 warn="-Wall -Wextra -Werror"

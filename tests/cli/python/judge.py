@@ -67,7 +67,7 @@ def honest():
     for name in functions(honest):
         if name in ("fills", "hypot", "negative"):
             continue
-        if not SHORT or name in ("another_order", "joined_threads"):
+        if not SHORT or name == "joined_threads":
             v = judged("honest", name, task)
             check(name, v.verdict in ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED"), repr(v))
             check(name + ": words", honest_words(v), repr(v))
