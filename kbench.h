@@ -293,90 +293,96 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 //     what to do)
 // clang-format off
 #define KB_FLAGS(x) \
-    x(VERIFY_FAIL, ERROR, "", "the output is wrong", "a wrong result has no speed", \
-      "fix the kernel, or the tolerance of kb_check") \
-    x(STALE, ERROR, "", "the last launch did not leave the output that the first one left", \
-      "work of one launch would be divided by all", \
-      "write the output in each launch; reset in KB_SAMPLE what outlives one") \
-    x(WORK_CHANGED, ERROR, "", "later launches did other work than the first ones", \
-      "their time is not that of the work that was checked", \
-      "do the same work in every launch: reset in KB_SAMPLE what one leaves") \
-    x(CUDA_ERROR, ERROR, "", "CUDA reported an error", \
-      "a launch that fails returns at once, and would look fast", "compute-sanitizer finds where") \
-    x(NO_WORK, ERROR, "", "the timed block submitted no work", "the time of nothing is no speed", \
-      "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it") \
-    x(NO_LOOP, ERROR, "", "no block was timed", "there is nothing that a time would be of", \
+    x(VERIFY_FAIL, ERROR, "", "the output is wrong", "the speed of a wrong result means nothing", \
+      "fix the kernel, or widen the tolerance of kb_check") \
+    x(STALE, ERROR, "", "the last launch did not write the output that the first launch wrote", \
+      "work done in only one launch would be divided by the number of launches", \
+      "write the output in every launch; reset state between launches in KB_SAMPLE") \
+    x(WORK_CHANGED, ERROR, "", "later launches did different work from the first launches", \
+      "their time is not the time of the work that was checked", \
+      "do the same work in every launch; reset state between launches in KB_SAMPLE") \
+    x(CUDA_ERROR, ERROR, "", "CUDA reported an error", "a failed launch returns at once and would look fast", \
+      "run compute-sanitizer to find the failing access or call") \
+    x(NO_WORK, ERROR, "", "the timed block submitted no work", "the time of an empty block is not a result", \
+      "launch on kb->stream; time host code in KB_TIME_HOST and keep its result with kb_keep") \
+    x(NO_LOOP, ERROR, "", "no timed block was reached", "there is nothing to time", \
       "put the work to be timed into KB_TIME(kb) { ... }") \
-    x(LEFT_EARLY, ERROR, "", "the timed block was left before its end", "what was left out would count as done", \
-      "no break, return or goto out of the timed block; continue is fine") \
-    x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", \
-      "the copy would count as the kernel's time", \
-      "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)") \
-    x(SYNC_INSIDE, ERROR, "", "the timed block waits for the GPU", \
-      "launches and the waiting would count as the kernel's time", \
-      "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)") \
+    x(LEFT_EARLY, ERROR, "", "the timed block was left before its end", "the skipped work would count as done", \
+      "do not leave the timed block by break, return or goto; continue is allowed") \
+    x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", "the copy would count as kernel time", \
+      "move copies out of the block, or declare them: kb_expect(kb, KB_EXPECT_TRANSFER)") \
+    x(SYNC_INSIDE, ERROR, "", "the timed block synchronises with the GPU", \
+      "launch latency and waiting would count as kernel time", \
+      "synchronise after the block, or declare it: kb_expect(kb, KB_EXPECT_SYNC)") \
     x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", \
-      "allocating takes longer than most kernels, and would count as one", \
-      "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
-    x(SIDE_STREAM, ERROR, "", "work went to another stream than kb->stream", \
-      "no event waits for it there, and it would look free", "launch and copy on kb->stream") \
-    x(ABOVE_ROOF, ERROR, "", "faster than this machine was seen to be", \
-      "less was done than kb_bytes or kb_flops say, or it was not done at all", \
-      "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed") \
+      "an allocation takes longer than most kernels and would count as kernel time", \
+      "allocate before the block (cuBLAS: set a workspace), or declare it: KB_EXPECT_ALLOC") \
+    x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
+      "the timer does not see that work, so the block would look too fast", \
+      "launch and copy on kb->stream, or make it wait for the other stream by an event") \
+    x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak of this machine", \
+      "less work was done than kb_bytes or kb_flops declare, or none", \
+      "check kb_bytes, kb_flops (kb_flops_as: the type) and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
-      "data in cache would pass for data in memory", "take the data from KB_ALLOC, or time it in cache: --hot") \
-    x(TIMEOUT, ERROR, "", "it took longer than --timeout allows", "what does not end has no time", \
+      "cached data would be reported as data in memory", \
+      "allocate the data with KB_ALLOC, or time cached data: --hot") \
+    x(TIMEOUT, ERROR, "", "the case took longer than --timeout allows", "it did not finish, so it has no time", \
       "raise --timeout, or look for a hang") \
-    x(OOM, ERROR, "", "there was no room for its memory", "it did not run", \
-      "choose a smaller size, or free memory for it") \
-    x(CRASHED, ERROR, "", "it did not come to its end", "what does not end has no time", \
-      "--no-isolate under a debugger shows where") \
-    x(OVERRUN, ERROR, "", "something wrote beside a buffer", \
-      "what it overwrote may be data, and the output chance", "compute-sanitizer finds where") \
-    x(BAD_CASE, ERROR, "", "the function failed, or called kbench in a wrong way", \
-      "what would be timed is not what was meant", "mend the benchmark's function: the message says what") \
-    x(FLOOR, WARN, "FL", "what the timer's bias may be off is over 5 % of the time", \
-      "that much of it may be the timer's", "time more work per launch") \
-    x(QUANTISED, WARN, "QU", "the timer's step is over 1 % of the time", \
-      "the +- cannot show what lies between two steps", "time more work per launch") \
-    x(UNGATED, WARN, "UG", "launches were not queued before the clock started", \
-      "launch latency may be in the time", "submit less in the timed block, and do not wait there") \
-    x(UNVERIFIED, WARN, "UV", "no kb_check looked at the output", "a wrong kernel could be as fast", \
-      "kb_check(kb, got, want, n, tolerance) after the timed block") \
-    x(THROTTLED, WARN, "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster", \
-      "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc") \
-    x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "times change with it", \
+    x(OOM, ERROR, "", "there was not enough memory", "the case did not run", \
+      "choose a smaller size, or free memory") \
+    x(CRASHED, ERROR, "", "the case crashed or exited", "it did not finish, so it has no time", \
+      "run it with --no-isolate under a debugger") \
+    x(OVERRUN, ERROR, "", "the case wrote outside a buffer", \
+      "the write may have changed data, so the output may be right by chance", \
+      "run compute-sanitizer to find the write") \
+    x(BAD_CASE, ERROR, "", "the benchmark function failed or used kbench incorrectly", \
+      "the time would not be that of the intended work", "fix the benchmark function as the message says") \
+    x(FLOOR, WARN, "FL", "the uncertainty of the timer's bias exceeds 5 % of the time", \
+      "much of the time may be the timer's own", "do more work per launch") \
+    x(QUANTISED, WARN, "QU", "the timer's resolution exceeds 1 % of the time", \
+      "the +- cannot show differences smaller than one step of the timer", "do more work per launch") \
+    x(UNGATED, WARN, "UG", "the launches were not queued before the clock started", \
+      "the time may include launch latency", "submit less work in the timed block, and do not synchronise there") \
+    x(UNVERIFIED, WARN, "UV", "the output was not checked", "a wrong kernel could be as fast", \
+      "call kb_check(kb, got, want, n, tolerance) or KB_CHECK_EACH after the timed block") \
+    x(THROTTLED, WARN, "TH", "the GPU lowered its clock because of power or heat", \
+      "the kernel would be faster on a cool GPU", \
+      "let the GPU cool, or lock a clock that it can sustain: nvidia-smi -lgc") \
+    x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "the time changes with the clock", \
       "lock the clock (nvidia-smi -lgc), or try --thorough") \
-    x(UNSETTLED, WARN, "US", "had not settled when the warm-up ran out", \
-      "the later half of the samples differs from the first", "try --thorough, or a longer --warmup") \
-    x(DRIFT, WARN, "DR", "the time drifts", "the median lies between two states", \
-      "try --thorough, or a longer --warmup") \
-    x(AUTOCORR, WARN, "AC", "samples hang together, worth fewer than 6", "the +- is a guess", \
-      "try --thorough, or several processes: --procs 5") \
-    x(BIMODAL, WARN, "BI", "two groups, a quarter of the samples or more in each", \
-      "the median is of one, and the next run's may be of the other", \
-      "look at samples_ms in the record; --procs 5 shows what others see") \
-    x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
-      "the median hides what rare long launches cost", "close other programs, or try --thorough") \
-    x(NOISY, WARN, "NO", "known to no better than 5 %", "smaller differences do not show", \
-      "close other programs, --cpu N, or a longer --max-time") \
-    x(FEW, WARN, "FE", "too few samples for an interval", "the error of the median is unknown", \
-      "raise --max-time, or --iters") \
-    x(PLACEMENT, WARN, "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies", \
-      "take the data from KB_ALLOC, in the same order in each implementation") \
+    x(UNSETTLED, WARN, "US", "the warm-up ended before the time reached a steady state", \
+      "early samples may differ from later ones", "try --thorough, or a longer --warmup") \
+    x(DRIFT, WARN, "DR", "the time drifts during the samples", \
+      "the median lies between an earlier and a later state", "try --thorough, or a longer --warmup") \
+    x(AUTOCORR, WARN, "AC", "the samples are autocorrelated (effective sample size below 6)", \
+      "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
+    x(BIMODAL, WARN, "BI", "the samples form two groups, each with at least a quarter of them", \
+      "the median belongs to one group, and the next run may give the other", \
+      "look at samples_ms in the record; --procs 5 shows what other processes measure") \
+    x(OUTLIERS, WARN, "OU", "outliers move the median by more than the +-, or the mean by more than 10 %", \
+      "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
+    x(NOISY, WARN, "NO", "the half-width of the interval exceeds 5 % of the time", \
+      "smaller differences cannot be detected", "close other programs, use --cpu N, or raise --max-time") \
+    x(FEW, WARN, "FE", "there are too few samples for an interval", "the error of the median is unknown", \
+      "raise --max-time or --iters") \
+    x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
+      "the placement of buffers alone changes the time by up to 3 %", \
+      "allocate the data with KB_ALLOC, in the same order in every implementation") \
     x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
-      "end the others (nvidia-smi lists them), or take another --device") \
-    x(DECLARED_BYTES, WARN, "DY", "kb_bytes says over 10 % more than the counters saw move", \
-      "GB/s and % of the roof rest on it", "check the formula of kb_bytes: --counters has what moved") \
-    x(DECLARED_FLOPS, WARN, "DL", "kb_flops says over 10 % more than the counters saw done", \
-      "GFLOP/s and % of the roof rest on it", "check the formula of kb_flops: --counters has what was done") \
-    x(CONSTANT_DATA, WARN, "CD", "inputs are constant", "real data can run slower", \
-      "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
-    x(LEAK, WARN, "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere", \
-      "free what the function allocates, or take it from KB_ALLOC") \
-    x(DEBUG_BUILD, WARN, "DB", "compiled without optimisation, or instrumented", \
-      "what the host does takes longer than it would for users", \
-      "compile with -O2 or -O3, without sanitizers, coverage and -pg")
+      "end the other processes (nvidia-smi lists them), or choose another --device") \
+    x(DECLARED_BYTES, WARN, "DY", "kb_bytes declares over 10 % more bytes than the counters measured", \
+      "GB/s and the share of the peak are too high", \
+      "check the formula of kb_bytes; --counters shows the bytes that moved") \
+    x(DECLARED_FLOPS, WARN, "DL", "kb_flops declares over 10 % more operations than the counters measured", \
+      "GFLOP/s and the share of the peak are too high", \
+      "check the formula of kb_flops; --counters shows the operations that ran") \
+    x(CONSTANT_DATA, WARN, "CD", "the inputs are constant", "random data can run slower", \
+      "fill the inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
+    x(LEAK, WARN, "LK", "the function left device memory allocated", \
+      "later cases have less memory, at other addresses", \
+      "free what the function allocates, or allocate it with KB_ALLOC") \
+    x(DEBUG_BUILD, WARN, "DB", "the program was compiled without optimisation, or is instrumented", \
+      "its host code is slower than in normal use", "compile with -O2 or -O3, without sanitizers, coverage or -pg")
 // clang-format on
 typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
@@ -424,7 +430,7 @@ typedef struct kb_option {
     double low; // limits of the value, as read understands them
     int64_t high;
     const char* words;
-    unsigned traits; // KBI_REPEATS and the like; 0: none
+    unsigned rules; // KBI_REPEATS and the like; 0: none
 } kb_option;
 
 typedef struct kb_option_set {
@@ -505,21 +511,22 @@ typedef struct kb_desc {
 // The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
 // clang-format off
 #define KB_STATISTICS(x) \
-    x(real, time_ms, time, stats(median), "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real, time_ms, time, stats(median), \
+      "ms per launch: median minus bias_ms; with --procs the mean over processes") \
     x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
     x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
     x(real, time_ms_min, time, stats(min), "ms: shortest") \
     x(real, time_ms_max, time, stats(max), "ms: longest") \
     x(real, time_ms_mad, time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real, time_ms_p5, time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real, time_ms_p25, time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real, time_ms_p75, time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real, time_ms_p95, time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real, time_ms_p99, time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real, time_ms_ci_high, time, stats(ci_high), "ms: its upper end") \
-    x(real, cv, time, stats(cv), "std over mean, no unit") \
-    x(real, precision, time, stats(precision), "half the interval over the median, no unit")
+    x(real, time_ms_p5, time, stats(p5), "ms: 0.05 quantile of the samples") \
+    x(real, time_ms_p25, time, stats(p25), "ms: 0.25 quantile of the samples") \
+    x(real, time_ms_p75, time, stats(p75), "ms: 0.75 quantile of the samples") \
+    x(real, time_ms_p95, time, stats(p95), "ms: 0.95 quantile of the samples") \
+    x(real, time_ms_p99, time, stats(p99), "ms: 0.99 quantile of the samples; from 300 samples on") \
+    x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of the 95 % interval of time_ms") \
+    x(real, time_ms_ci_high, time, stats(ci_high), "ms: upper end of the same interval") \
+    x(real, cv, time, stats(cv), "standard deviation / mean") \
+    x(real, precision, time, stats(precision), "half-width of the interval / median")
 // clang-format on
 
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
@@ -567,125 +574,130 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text, name, what, code, "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text, operation, what, code, "what is computed") \
+    x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
+    x(text, operation, what, code, "the operation") \
     x(text, direction, what, code, "fwd, bwd, ...: the value of the axis dir") \
-    x(text, implementation, what, code, "how it is computed") \
+    x(text, implementation, what, code, "the implementation") \
     x(text, origin, what, code, "own, vendor or user") \
-    x(whole, rung, what, code, "step of the ladder from naive up") \
-    x(text, dtype, what, code, "element type") \
-    x(whole, batch_size, what, code, "value of the axis of that name") \
-    x(whole, sequence_length, what, code, "value of the axis of that name") \
-    x(whole, tensor_dimension, what, code, "value of the axis of that name") \
-    x(params, params, what, code, "every axis and its value; numbers are numbers") \
-    x(whole, planned, what, code, "cases of this operation and direction that the run set out for") \
+    x(whole, rung, what, code, "its step in the operation's ladder, 1 for the naive kernel") \
+    x(text, dtype, what, code, "element type of the data") \
+    x(whole, batch_size, what, code, "value of the axis batch_size") \
+    x(whole, sequence_length, what, code, "value of the axis sequence_length") \
+    x(whole, tensor_dimension, what, code, "value of the axis tensor_dimension") \
+    x(params, params, what, code, "every axis and its value; numbers stay numbers") \
+    x(whole, planned, what, code, "planned cases of this operation and direction") \
     KB_STATISTICS(x) \
-    x(whole, samples, time, stats(n), "how many were taken; none is dropped") \
-    x(samples, samples_ms, time, timed, "ms: each, in the order they were taken") \
-    x(text, cache, time, measured(cache), "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text, timer, time, measured(timer), "events, cupti or wall: what clock it was timed by") \
-    x(real, time_ms_raw, time, timed, "ms: the median before the bias was taken off") \
-    x(real, bias_ms, time, timed, "ms that the timer reads too much, taken off each sample") \
-    x(real, floor_ms, time, timed, "ms that an empty kernel reads in this mode") \
-    x(real, wall_ms, time, code, "ms that the case took in all") \
-    x(whole, launches_per_sample, time, code, "runs of the block whose mean is one sample") \
-    x(whole, samples_retaken, time, code, "samples taken anew because something disturbed them") \
-    x(whole, processes, time, timed, "processes that gave a median") \
-    x(samples, process_ms, time, timed, "ms: the median of each process, in turn") \
-    x(real, inference_speed, rate, timed, "launches a second, 1000 / time_ms") \
-    x(real, throughput_gbps, rate, timed, "1e9 bytes a second, by kb_bytes") \
-    x(real, gflops, rate, timed, "1e9 operations a second, by kb_flops") \
-    x(real, items_per_second, rate, timed, "items a second, by kb_items") \
-    x(real, queries_per_second, rate, timed, "queries a second, by kb_queries") \
-    x(real, gpu_efficiency, rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
-    x(text, roof, rate, timed, "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
-    x(text, compute_roof, rate, timed, "that the operations are held against, the nearest or not") \
-    x(real, compute_roof_gflops, rate, timed, "1e9 operations a second that it reaches") \
-    x(text, bound, rate, timed, "memory, compute or latency; by counters also L2 or launch") \
-    x(real, bytes, rate, measured(bytes), "bytes a launch, as declared") \
-    x(real, flops, rate, measured(flops), "operations a launch, as declared") \
-    x(real, flops_per_joule, rate, code, "operations a joule, by kb_flops and energy_mj") \
-    x(real, bytes_per_joule, rate, code, "bytes a joule, by kb_bytes and energy_mj") \
-    x(params, counters, rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
-    x(params, counter_units, rate, code, "their units, where one was given") \
-    x(real, memory_mb, memory, code, "MiB of device memory at the case's peak") \
-    x(whole, memory_bytes, memory, measured(memory), "the same in bytes") \
-    x(real, host_memory_mb, memory, code, "MiB of host memory at the case's peak") \
-    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function left allocated") \
-    x(text, baseline, contest, code, "implementation that the others of the group are compared with") \
-    x(real, speedup, contest, code, "the baseline's time over this one's, from common rounds") \
-    x(real, speedup_low, contest, code, "lower end of its interval, 95 % for all of the group at once") \
-    x(real, speedup_high, contest, code, "its upper end") \
-    x(real, noise_floor, contest, code, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
-    x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
-    x(text, rating, contest, code, "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
-    x(truth, shared_buffers, contest, code, "whether its data lay where its rivals' did: same addresses, pages") \
-    x(text, winner, contest, code, "implementation that was fastest, of two or more that have times") \
-    x(truth, winner_certain, contest, code, "whether it is surely faster than each of the others") \
+    x(whole, samples, time, stats(n), "number of samples; none is dropped") \
+    x(samples, samples_ms, time, timed, "ms: all samples, in the order in which they were taken") \
+    x(text, cache, time, measured(cache), \
+      "state of the data: cold, hot, rotate, or graph (hot, with launch gaps); null for host work") \
+    x(text, timer, time, measured(timer), "the clock: events, cupti or wall") \
+    x(real, time_ms_raw, time, timed, "ms: the median before the bias was subtracted") \
+    x(real, bias_ms, time, timed, "ms: bias of the timer, subtracted from each sample") \
+    x(real, floor_ms, time, timed, "ms: reading of the timer for an empty kernel in this mode") \
+    x(real, wall_ms, time, code, "ms: elapsed time of the whole case") \
+    x(whole, launches_per_sample, time, code, "runs of the block that are averaged into one sample") \
+    x(whole, samples_retaken, time, code, "samples that were disturbed and taken again") \
+    x(whole, processes, time, timed, "number of processes with a median") \
+    x(samples, process_ms, time, timed, "ms: the median of each process") \
+    x(real, inference_speed, rate, timed, "launches per second: 1000 / time_ms") \
+    x(real, throughput_gbps, rate, timed, "1e9 bytes per second, from kb_bytes") \
+    x(real, gflops, rate, timed, "1e9 operations per second, from kb_flops") \
+    x(real, items_per_second, rate, timed, "items per second, from kb_items") \
+    x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
+    x(real, gpu_efficiency, rate, timed, "percent of the peak that limits it; cold: of a copy of the same size") \
+    x(text, roof, rate, timed, \
+      "the peak that limits it: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text, compute_roof, rate, timed, "the arithmetic peak of its type, whether it limits the case or not") \
+    x(real, compute_roof_gflops, rate, timed, "1e9 operations per second of that peak") \
+    x(text, bound, rate, timed, "memory, compute or latency; with counters also L2 or launch") \
+    x(real, bytes, rate, measured(bytes), "declared bytes per launch") \
+    x(real, flops, rate, measured(flops), "declared operations per launch") \
+    x(real, flops_per_joule, rate, code, "operations per joule: kb_flops / energy_mj") \
+    x(real, bytes_per_joule, rate, code, "bytes per joule: kb_bytes / energy_mj") \
+    x(params, counters, rate, code, "values by name: kb_count, --counters, --ncu and --nsys") \
+    x(params, counter_units, rate, code, "their units, if given") \
+    x(real, memory_mb, memory, code, "MiB: peak device memory of the case") \
+    x(whole, memory_bytes, memory, measured(memory), "bytes: the same") \
+    x(real, host_memory_mb, memory, code, "MiB: peak host memory of the case") \
+    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function did not free") \
+    x(text, baseline, contest, code, "the implementation that the others are compared with") \
+    x(real, speedup, contest, code, "time of the baseline / time of this implementation, from interleaved rounds") \
+    x(real, speedup_low, contest, code, "lower end of its 95 % interval, simultaneous over the comparison") \
+    x(real, speedup_high, contest, code, "upper end of the same interval") \
+    x(real, noise_floor, contest, code, \
+      "deviation from 1 that equal implementations may show; 0.03 with separate buffers, at least 0.01 on a CPU") \
+    x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT or UNRESOLVED, against the baseline") \
+    x(text, rating, contest, code, \
+      "best verified time / this time: excellent from 0.8, good from 0.5, fair from 0.2") \
+    x(truth, shared_buffers, contest, code, \
+      "whether its buffers had the same addresses and pages as those of the other implementations") \
+    x(text, winner, contest, code, "the fastest implementation, if at least two have times") \
+    x(truth, winner_certain, contest, code, "whether it is significantly faster than every other one") \
     x(status, status, trust, code, "ok, failed, skipped") \
-    x(truth, verified, trust, code, "whether a check passed; null: nothing was checked") \
-    x(real, max_error, trust, code, "largest error that the checks saw") \
-    x(real, tolerance, trust, code, "what they allowed") \
-    x(flags, flags, trust, code, "names of KB_FLAGS") \
-    x(text, message, trust, code, "what was remarked, for people") \
-    x(text, kernel, kernel, measured(kernel), "name of the block's first kernel, as the audit saw it") \
-    x(text, grid, kernel, code, "its blocks, XxYxZ") \
-    x(text, block, kernel, code, "its threads in a block, XxYxZ") \
-    x(whole, registers, kernel, measured(registers), "a thread") \
-    x(whole, shared_bytes, kernel, measured(shared_bytes), "bytes of shared memory a block") \
-    x(whole, local_bytes, kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(truth, verified, trust, code, "whether the checks passed; null if nothing was checked") \
+    x(real, max_error, trust, code, "largest error that the checks found") \
+    x(real, tolerance, trust, code, "error that the checks allowed") \
+    x(flags, flags, trust, code, "names of its flags (KB_FLAGS)") \
+    x(text, message, trust, code, "notes, for people") \
+    x(text, kernel, kernel, measured(kernel), "name of the first kernel of the block") \
+    x(text, grid, kernel, code, "its grid, XxYxZ blocks") \
+    x(text, block, kernel, code, "its block, XxYxZ threads") \
+    x(whole, registers, kernel, measured(registers), "its registers per thread") \
+    x(whole, shared_bytes, kernel, measured(shared_bytes), "its shared memory per block, in bytes") \
+    x(whole, local_bytes, kernel, measured(local_bytes), "its local memory per thread, in bytes") \
     x(real, occupancy_theoretical, kernel, measured(occupancy), \
-      "percent of the threads that fit on a multiprocessor") \
-    x(real, occupancy_achieved, kernel, code, "percent, as counters saw it") \
-    x(text, backend, machine, machine(backend), "cuda, cpu") \
-    x(whole, device, machine, code, "number of the GPU") \
-    x(text, gpu, machine, machine(gpu), "its name") \
-    x(text, compute_capability, machine, code, "9.0") \
-    x(text, driver, machine, machine(driver), "its version") \
-    x(text, cuda, machine, machine(cuda), "version of the runtime") \
-    x(text, no_gpu, machine, code, "why there is none, for people; null with one") \
-    x(text, tool, machine, machine(tool), "compute-sanitizer or the like, under which nothing is timed") \
-    x(real, copy_roof_gbps, machine, code, "1e9 bytes a second of the best copy, read and written") \
-    x(real, read_roof_gbps, machine, code, "1e9 bytes a second of the best read") \
-    x(real, write_roof_gbps, machine, code, "1e9 bytes a second of the best write") \
-    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz at the end of the samples") \
-    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz") \
-    x(truth, clocks_locked, machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+      "percent of a multiprocessor's threads that its resources allow") \
+    x(real, occupancy_achieved, kernel, code, "percent of a multiprocessor's threads, measured by counters") \
+    x(text, backend, machine, machine(backend), "cuda or cpu") \
+    x(whole, device, machine, code, "index of the GPU") \
+    x(text, gpu, machine, machine(gpu), "name of the GPU") \
+    x(text, compute_capability, machine, code, "compute capability, as 9.0") \
+    x(text, driver, machine, machine(driver), "version of the driver") \
+    x(text, cuda, machine, machine(cuda), "version of the CUDA runtime") \
+    x(text, no_gpu, machine, code, "why no GPU was used; null with a GPU") \
+    x(text, tool, machine, machine(tool), "the tool, as compute-sanitizer, under which nothing is timed") \
+    x(real, copy_roof_gbps, machine, code, "1e9 bytes per second: measured peak of copies, read plus written") \
+    x(real, read_roof_gbps, machine, code, "1e9 bytes per second: measured peak of reads") \
+    x(real, write_roof_gbps, machine, code, "1e9 bytes per second: measured peak of writes") \
+    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz of the SMs at the end of the samples") \
+    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz of the device memory") \
+    x(truth, clocks_locked, machine, machine(clocks_locked), "whether the clocks are locked") \
     x(real, power_w, machine, measured(power), "W at the end of the samples") \
-    x(real, energy_mj, machine, code, "mJ a launch, launches back to back: --energy") \
-    x(real, idle_power_w, machine, code, "W before that, with nothing at work; energy_mj has it, too") \
+    x(real, energy_mj, machine, code, "mJ per launch, in back-to-back launches: --energy") \
+    x(real, idle_power_w, machine, code, "W of the idle GPU before them; energy_mj includes it") \
     x(real, temperature_c, machine, measured(temperature), "degrees Celsius") \
     x(text, throttle, machine, measured(throttle), "why the clock was lowered") \
-    x(whole, l2_bytes, machine, code, "of the cache that all multiprocessors share") \
-    x(truth, ecc, machine, machine(ecc), "whether error correction is on") \
-    x(truth, mig, machine, machine(mig), "whether the GPU is partitioned") \
-    x(text, host, machine, run(host), "its name") \
-    x(text, cpu, machine, run(facts.cpu), "its processor") \
-    x(text, cpus, machine, machine(cpus), "processors that the measuring process may run on, 0,2-3") \
+    x(whole, l2_bytes, machine, code, "bytes of L2 cache") \
+    x(truth, ecc, machine, machine(ecc), "whether ECC is on") \
+    x(truth, mig, machine, machine(mig), "whether the GPU is partitioned (MIG)") \
+    x(text, host, machine, run(host), "name of the host") \
+    x(text, cpu, machine, run(facts.cpu), "name of the processor") \
+    x(text, cpus, machine, machine(cpus), "processors that the measuring process may use, as 0,2-3") \
     x(real, cpu_clock_mhz, machine, measured(cpu_clock), \
-      "MHz of the one that it was on at the end of the samples") \
+      "MHz of the measuring processor at the end of the samples") \
     x(text, cpu_governor, machine, machine(governor), \
-      "what chooses that clock; null: virtual machines do not say") \
-    x(truth, cpu_boost, machine, machine(boost), "whether it may rise above the nominal clock") \
+      "governor of that clock; null if unknown, as in virtual machines") \
+    x(truth, cpu_boost, machine, machine(boost), "whether it may exceed the nominal clock") \
     x(whole, preemptions, machine, measured(preemptions), \
-      "times that the process had to make room for another, in the samples") \
+      "times that the process was preempted during the samples") \
     x(real, cpu_waited, machine, measured(cpu_waited), \
-      "percent of the samples' span that it was ready and had no processor") \
-    x(real, cpu_stolen, machine, measured(cpu_stolen), \
-      "percent of the processors' busy time that a hypervisor gave away") \
-    x(text, kernel_version, machine, run(kernel_version), "of the operating system") \
-    x(params, environment, machine, code, "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
-    x(text, kbench_version, run, code, "of the program that measured") \
-    x(whole, schema, run, code, "of this table; 3") \
-    x(text, date, run, run(date), "UTC, 2026-01-31T23:59:59Z") \
-    x(text, binary, run, run(binary), "hash of the executable's bytes") \
+      "percent of the samples' time in which the process was ready but not running") \
+    x(real, cpu_stolen, machine, measured(cpu_stolen), "percent of busy processor time that the hypervisor took") \
+    x(text, kernel_version, machine, run(kernel_version), "version of the operating system's kernel") \
+    x(params, environment, machine, code, \
+      "other facts about the machine, by name: aslr, cpu_limit, hypervisor, ...") \
+    x(text, kbench_version, run, code, "version of kbench") \
+    x(whole, schema, run, code, "version of this table: 3") \
+    x(text, date, run, run(date), "UTC, as 2026-01-31T23:59:59Z") \
+    x(text, binary, run, run(binary), "hash of the executable") \
     x(text, command, run, code, "the command line") \
-    x(whole, seed, run, run(seed), "of data and order") \
-    x(text, git_commit, run, run(git_commit), "of the folder in which the program ran") \
+    x(whole, seed, run, run(seed), "seed of the data and of the order") \
+    x(text, git_commit, run, run(git_commit), "commit of the folder in which the program ran") \
     x(text, build, run, code, "compiler and options") \
-    x(text, run_id, run, run(run_id), "the same for all records of a run, and for no others") \
-    x(text, shard, run, run(shard), "K/N, the part of the plan that this run was") \
-    x(whole, place, run, code, "of the case in the plan, from 1, all shards together")
+    x(text, run_id, run, run(run_id), "identifier of the run") \
+    x(text, shard, run, run(shard), "K/N: which part of the plan this run measured") \
+    x(whole, place, run, code, "position of the case in the whole plan, from 1")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -4715,7 +4727,7 @@ typedef struct kbi_none {
     char none; // a structure of C has a member
 } kbi_none;
 
-// What an option means beside others, in kb_option.traits.
+// What an option means beside others, in kb_option.rules.
 enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
@@ -4730,6 +4742,7 @@ enum {
     KBI_IN_COMPARE = 1024, // allowed beside --compare
     KBI_IN_RACE = 2048,    // allowed beside --race
     KBI_REST = 4096,       // what stands behind -- is for it
+    KBI_RARE = 8192,       // only in --help all
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
@@ -4737,101 +4750,108 @@ enum {
 };
 
 // An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
-// limits of the value, traits. An argument in brackets is given behind a = only. Rows without a group are not shown.
+// limits of the value, rules. An argument in brackets is given behind a = only. Rows without a group are not shown.
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
 // Rows of common kinds: without a value, a text, texts, a time, a percentage, a number from 1 up, one of several words.
-#define KBI_BARE(x, id, name, group, help, traits) x(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, traits)
-#define KBI_TEXT(x, id, name, argument, group, help, traits) \
-    x(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, traits)
-#define KBI_LIST(x, id, name, argument, group, help, traits) \
-    x(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, traits)
-#define KBI_SPAN(x, id, name, group, help, low, traits) \
-    x(id, name, "T", group, help, double, kbi_take_time, KBI_FROM(low, 0), traits)
-#define KBI_SHARE(x, id, name, group, help, low, high, traits) \
-    x(id, name, "PCT", group, help, double, kbi_take_percent, KBI_FROM(low, high), traits)
-#define KBI_NUMBER(x, id, name, group, help, high, traits) \
-    x(id, name, "N", group, help, int64_t, kbi_take_count, KBI_FROM(1, high), traits)
-#define KBI_WORD(x, id, name, argument, group, help, words, traits) \
-    x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
+#define KBI_BARE(x, id, name, group, help, rules) x(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
+#define KBI_TEXT(x, id, name, argument, group, help, rules) \
+    x(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
+#define KBI_LIST(x, id, name, argument, group, help, rules) \
+    x(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, rules)
+#define KBI_SPAN(x, id, name, group, help, low, rules) \
+    x(id, name, "T", group, help, double, kbi_take_time, KBI_FROM(low, 0), rules)
+#define KBI_SHARE(x, id, name, group, help, low, high, rules) \
+    x(id, name, "PCT", group, help, double, kbi_take_percent, KBI_FROM(low, high), rules)
+#define KBI_NUMBER(x, id, name, group, help, high, rules) \
+    x(id, name, "N", group, help, int64_t, kbi_take_count, KBI_FROM(1, high), rules)
+#define KBI_WORD(x, id, name, argument, group, help, words, rules) \
+    x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), rules)
 // clang-format off
 #define KBI_OPTIONS(x) \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD) \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
+    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD) \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "print operations, directions, dtypes and implementations", \
+      KBI_INSTEAD | KBI_RARE) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", \
+      KBI_INSTEAD | KBI_RARE) \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; aliases: swish, gelu, loss", \
       KBI_SELECTS | KBI_IN_SHOWN) \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
     KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-      KBI_SELECTS | KBI_IN_SHOWN) \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
+      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", \
+      KBI_SELECTS | KBI_RARE) \
+    x(axis, "axis", "NAME=LIST", "choose", "replace the values of an axis: -a rows=512,1k:8k:*2", kbi_strings, \
+      kbi_take_axis, \
       KBI_ANY, KBI_SELECTS) \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
-      KBI_SELECTS | KBI_IN_SHOWN) \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
-      KBI_SELECTS | KBI_IN_SHOWN) \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
-      kbi_take_shard, KBI_ANY, 0) \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (the same as FILTER)", \
+      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", \
+      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
+    x(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
+      kbi_take_shard, KBI_ANY, KBI_RARE) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-      KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+      KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu; 0" : "cpu is the only device in a build without CUDA", \
       const char*, kbi_take_device, KBI_ANY, 0) \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, 100, \
-      KBI_EFFORT) \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", KBI_EFFORT) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, 100, \
+      KBI_EFFORT | KBI_RARE) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT | KBI_RARE) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT | KBI_RARE) \
+    KBI_SPAN(x, budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
       KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
-    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-      KBI_EFFORT) \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
-      KBI_LAUNCHES_LIMIT, 0) \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
-      kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", "events,cupti,both,wall", \
-      KBI_GPU) \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0) \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0) \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0) \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
+    KBI_NUMBER(x, rounds, "rounds", "how long", "number of rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
+      KBI_EFFORT | KBI_RARE) \
+    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT | KBI_RARE) \
+    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", \
+      KBI_LAUNCHES_LIMIT, KBI_RARE) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, \
+      kbi_take_warmup, KBI_FROM(0, 1000000), KBI_RARE) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, KBI_RARE) \
+    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", KBI_RARE) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE | KBI_RARE) \
+    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU | KBI_RARE) \
+    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU) \
+    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU | KBI_RARE) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both alternately, or wall", \
+      "events,cupti,both,wall", \
+      KBI_GPU | KBI_RARE) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", KBI_RARE) \
+    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", KBI_RARE) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", KBI_RARE) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", KBI_RARE) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, 0) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", KBI_RARE) \
+    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, KBI_RARE) \
+    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), \
+      KBI_RARE) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
       KBI_WRITES | KBI_IN_LOAD) \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
-      KBI_ALWAYS) \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS) \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
-    KBI_BARE(x, version, "version", "out", "the version", 0) \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", \
+      KBI_WRITES | KBI_IN_LOAD | KBI_RARE) \
+    x(sort, "sort", "KEY,-KEY", "out", "sort rows by KEY, -KEY descending, per operation", const char*, \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+    x(columns, "columns", "A,B,C", "out", "columns of the table; also keys of the record", const char*, \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto (on a terminal)", "always,auto,never", \
+      KBI_ALWAYS | KBI_RARE) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS | KBI_RARE) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS | KBI_RARE) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS | KBI_RARE) \
+    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS | KBI_RARE) \
+    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", KBI_RARE) \
+    KBI_BARE(x, version, "version", "out", "print the version", KBI_RARE) \
+    KBI_BARE(x, env, "env", "look inside", "print the machine; with two files, the differences", \
       KBI_INSTEAD | KBI_IN_LOAD) \
     x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
       KBI_IN_LOAD)
 // clang-format on
 
 enum kbi_option_id {
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_OPTION_##id,
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) KBI_OPTION_##id,
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
         KBI_OPTION_COUNT
@@ -4839,7 +4859,7 @@ enum kbi_option_id {
 
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // whether an option was given
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
     double warmup_time;   // seconds; negative: not given
@@ -5049,8 +5069,8 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
 // --- all options: those of the kit, then those of add-ons ---
 
 static const kb_option kbi_options_table[] = {
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) \
-    { name, argument, group, help, read, offsetof(kbi_options, id), limits, traits },
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
+    { name, argument, group, help, read, offsetof(kbi_options, id), limits, rules },
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
 };
@@ -5086,21 +5106,21 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of these traits, from option *k on; *k is then the one behind it. NULL: none.
-static const kb_option* kbi_option_next(const kbi_options* o, unsigned traits, int* k) {
+// The next given option with one of these rules, from option *k on; *k is then the one behind it. NULL: none.
+static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
-        if (kbi_option_given(o, (*k)++) && (option->traits & traits)) return option;
+        if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
     return NULL;
 }
 
-static const kb_option* kbi_option_any(const kbi_options* o, unsigned traits) {
+static const kb_option* kbi_option_any(const kbi_options* o, unsigned rules) {
     int k = 0;
-    return kbi_option_next(o, traits, &k);
+    return kbi_option_next(o, rules, &k);
 }
 
 // Gives an output or instrument a row of its own, unless an add-on's set has one of that name. False after a message.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
-                           const char* group, const char* help, unsigned traits) {
+                           const char* group, const char* help, unsigned rules) {
     for (int k = 0; name && kbi_option_at(k); k++) {
         if (!kbi_is(kbi_option_at(k)->name, name)) continue;
         if (k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
@@ -5110,7 +5130,7 @@ static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name,
     if (!name) return true;
     memset(row, 0, sizeof *row);
     row->name = name, row->argument = argument, row->group = group, row->help = help;
-    row->traits = traits;
+    row->rules = rules;
     set->options = row;
     set->count = 1;
     set->given = &set->own;
@@ -5119,31 +5139,42 @@ static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name,
 }
 
 static bool kbi_option_shown(const kb_option* option) {
-    return option->group && (KBI_CUDA || !(option->traits & KBI_GPU));
+    return option->group && (KBI_CUDA || !(option->rules & KBI_GPU));
 }
 
-static void kbi_help(void) {
+static void kbi_help_row(const kb_option* option) {
+    const char* argument = option->argument ? option->argument : "";
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", option->name, strchr("[", *argument) ? "" : " ", argument);
+    printf("  %-22s %s\n", left, option->help);
+}
+
+// The options that are used most, or all by groups.
+static void kbi_help(bool all) {
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
+    if (!all) {
+        printf("\n");
+        for (int k = 0; kbi_option_at(k); k++)
+            if (kbi_option_shown(kbi_option_at(k)) && !(kbi_option_at(k)->rules & KBI_RARE))
+                kbi_help_row(kbi_option_at(k));
+        printf("\nFILTER is a regular expression on case names.\n--help all lists all options, values and exit codes.\n");
+        return;
+    }
     for (int k = 0; kbi_option_at(k); k++) {
         const char* group = kbi_option_shown(kbi_option_at(k)) ? kbi_option_at(k)->group : NULL;
         for (int i = 0; i < k && group; i++)
             if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group)) group = NULL;
         if (group) printf("\n%s\n", group);
-        for (int i = k; group && kbi_option_at(i); i++) { // options of add-ons join the groups of the kit
-            const kb_option* option = kbi_option_at(i);
-            const char* argument = option->argument ? option->argument : "";
-            char left[64];
-            if (!kbi_option_shown(option) || !kbi_is(option->group, group)) continue;
-            snprintf(left, sizeof left, "--%s%s%s", option->name, strchr("[", *argument) ? "" : " ", argument);
-            printf("  %-22s %s\n", left, option->help);
-        }
+        for (int i = k; group && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
+            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group))
+                kbi_help_row(kbi_option_at(i));
     }
-    printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
+    printf("\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
            "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
-           "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
-           "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
+           "Values of an axis may be ranges: 1:64:*2, 0:100:+25. The suffixes k, M, G and T\n"
+           "of whole numbers are powers of 1024. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
-           "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
+           "4 inconclusive (--fail-on noise), 77 every case needs a GPU and there is none,\n"
            "130 interrupted.\n");
 }
 
@@ -5226,13 +5257,13 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
                    0;
         value = word[n++];
     }
-    if (kbi_option_given(o, k) && argument && !(option->traits & KBI_REPEATS))
+    if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
     bool standard = kbi_is(value, "/dev/stdout") || kbi_is(value, "/dev/fd/1") || kbi_is(value, "/proc/self/fd/1");
     if (file && standard && (!own || own->fill)) value = "-"; // others open it themselves
     if (!kbi_option_set(o, k, value)) return 0;
-    int most = option->traits & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
+    int most = option->rules & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
         if (!kbi_option_set(o, k, word[n])) return 0;
     return n;
@@ -6497,7 +6528,7 @@ typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
 typedef struct kbi_cu_config { // and CUlaunchConfig
     unsigned grid[3], block[3], shared;
     kb_stream stream;
-    kbi_cu_attribute* attributes;
+    kbi_cu_attribute* rules;
     unsigned n;
 } kbi_cu_config;
 typedef int (*kbi_cu_launch_as)(const kbi_cu_config* config, void* function, void** arguments, void** extra);
@@ -15406,9 +15437,9 @@ static void kbi_warn_idle(const kbi_options* o) {
     bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
         bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
-        if (given && (option->traits & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+        if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-        if (given && (option->traits & KBI_CHOOSES) && looks)
+        if (given && (option->rules & KBI_CHOOSES) && looks)
             kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
     }
 }
@@ -15432,7 +15463,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_csv_add();
     if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
-    if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
+    if (o->on[KBI_OPTION_help]) return kbi_help(o->filter.n == 1 && kbi_is(o->filter.of[0], "all")), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
     bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)

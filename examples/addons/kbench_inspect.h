@@ -43,19 +43,19 @@ KBI_CODE_BEGIN
     x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*,\
         kbi_take_counters, KBI_ANY, 0)                                                                          \
     KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                   \
-        KBI_GPU | KBI_WRITES)                                                                                   \
+        KBI_GPU | KBI_WRITES | KBI_RARE) \
     KBI_BARE(x, energy, "energy", "look inside", "joules per launch (NVML); 3 s more per case",                 \
-        KBI_GPU | KBI_MEASURES)                                                                                 \
+        KBI_GPU | KBI_MEASURES | KBI_RARE) \
     KBI_BARE(x, sass, "sass", "look inside", "machine code of the longest kernel (cuobjdump)",                  \
-        KBI_GPU)                                                                                                \
+        KBI_GPU | KBI_RARE) \
     x(ncu, "ncu", "[=SET]", "look inside", "counters from ncu: a set, or metrics A,B", const char*,             \
-        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES)                                                          \
+        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
     x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies from nsys; keeps its report", const char*,    \
-        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES)
+        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
 // clang-format on
 
 enum kbi_inspect_id {
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_INSPECT_##id,
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) KBI_INSPECT_##id,
     KBI_INSPECT_OPTIONS(KBI_X)
 #undef KBI_X
         KBI_INSPECT_COUNT
@@ -63,7 +63,7 @@ enum kbi_inspect_id {
 
 static struct kbi_inspect_values {
     bool on[KBI_INSPECT_COUNT]; // whether the option was given
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_INSPECT_OPTIONS(KBI_X)
 #undef KBI_X
 } kbi_sought;
@@ -93,8 +93,8 @@ static bool kbi_take_nsys(const kb_option* option, void* values, const char* val
 }
 
 static const kb_option kbi_inspect_rows[] = {
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) \
-    { name, argument, group, help, read, offsetof(struct kbi_inspect_values, id), limits, traits },
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
+    { name, argument, group, help, read, offsetof(struct kbi_inspect_values, id), limits, rules },
     KBI_INSPECT_OPTIONS(KBI_X)
 #undef KBI_X
 };
@@ -1618,7 +1618,7 @@ static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit
 
 // --- ncu: one row per launch, with a row of units above (--page raw) ---
 
-// Skips columns that are not measurements: device attributes, and parts of other metrics.
+// Skips columns that are not measurements: device rules, and parts of other metrics.
 static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }

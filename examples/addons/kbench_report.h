@@ -53,18 +53,18 @@ KBI_CODE_BEGIN
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE)                       \
-    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE)       \
-    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE)                      \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE | KBI_RARE) \
     KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE)           \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE)                       \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD)                \
+    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
     KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)",          \
-        KBI_REPEATS | KBI_IN_LOAD)                                                                              \
-    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
-    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", 0)                       \
+        KBI_REPEATS | KBI_IN_LOAD | KBI_RARE) \
+    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
+    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
     KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
-    KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE)                     \
+    KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
     x(load, "load", "FILE...", "then", "show the records of files; nothing runs", const char**,                 \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
     x(save_baseline, "save-baseline", "NAME", "then", "save this run's records as .kbench/NAME.json", const char*,\
@@ -72,22 +72,23 @@ KBI_CODE_BEGIN
     KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with earlier records; exit codes 3, 4",     \
         KBI_MEASURES | KBI_IN_LOAD)                                                                             \
     x(compare, "compare", "A B", "then", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
-        KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                                    \
+        KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
     KBI_TEXT(x, history, "history", "FILE", "then", "append this run; show trends; learn the noise",            \
-        KBI_MEASURES | KBI_IN_SHOWN)                                                                            \
-    KBI_SHARE(x, threshold, "threshold", "then", "slowdown that is a regression; 5 %", 0, 1000, KBI_ALWAYS)     \
+        KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
+    KBI_SHARE(x, threshold, "threshold", "then", "slowdown that is a regression; 5 %", 0, 1000, \
+      KBI_ALWAYS | KBI_RARE) \
     KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "allowed growth of peak memory; 10 %", 0, 1000,  \
-        KBI_ALWAYS)                                                                                             \
+        KBI_ALWAYS | KBI_RARE) \
     x(alpha, "alpha", "P", "then", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
-        KBI_ALWAYS)                                                                                             \
+        KBI_ALWAYS | KBI_RARE) \
     KBI_SHARE(x, noise, "noise", "then", "assumed difference between processes; 3 %", 0, 1000,                  \
-        KBI_IN_SHOWN)                                                                                           \
+        KBI_IN_SHOWN | KBI_RARE) \
     KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                 \
-        "regress,change,noise,never", KBI_ALWAYS)                                                               \
+        "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
     KBI_BARE(x, ignore_env, "ignore-env", "then", "also compare runs of different machines",                    \
-        KBI_IN_SHOWN)                                                                                           \
+        KBI_IN_SHOWN | KBI_RARE) \
     KBI_LIST(x, goal, "goal", "GOAL", "then", "layernorm:gpu_efficiency>=80; repeatable",                       \
-        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                                              \
+        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
     KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare built programs; -- OPTIONS for them",             \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
@@ -99,7 +100,7 @@ KBI_CODE_BEGIN
 // clang-format on
 
 enum kbi_report_id {
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_REPORT_##id,
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) KBI_REPORT_##id,
     KBI_REPORT_OPTIONS(KBI_X)
 #undef KBI_X
         KBI_REPORT_COUNT
@@ -107,7 +108,7 @@ enum kbi_report_id {
 
 typedef struct kbi_report_values {
     bool on[KBI_REPORT_COUNT]; // whether the option was given
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_REPORT_OPTIONS(KBI_X)
 #undef KBI_X
     int n_load;
@@ -145,8 +146,8 @@ static bool kbi_take_load(const kb_option* option, void* values, const char* val
 }
 
 static const kb_option kbi_report_rows[] = {
-#define KBI_X(id, name, argument, group, help, type, read, limits, traits) \
-    { name, argument, group, help, read, offsetof(kbi_report_values, id), limits, traits },
+#define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
+    { name, argument, group, help, read, offsetof(kbi_report_values, id), limits, rules },
     KBI_REPORT_OPTIONS(KBI_X)
 #undef KBI_X
 };
@@ -165,11 +166,11 @@ static bool kbi_options_beside(const kbi_options* o) {
     for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
         const char* why = NULL;
         if (!kbi_option_given(o, k)) continue;
-        if (kbi_wanted.on[KBI_REPORT_race] && !(option->traits & KBI_IN_RACE))
+        if (kbi_wanted.on[KBI_REPORT_race] && !(option->rules & KBI_IN_RACE))
             why = "--race runs other programs and does not take --%s. Write options for these programs after --";
-        else if (kbi_wanted.on[KBI_REPORT_load] && !(option->traits & KBI_IN_LOAD))
+        else if (kbi_wanted.on[KBI_REPORT_load] && !(option->rules & KBI_IN_LOAD))
             why = "--load shows records and runs nothing, so --%s has no effect. Leave one of them out.";
-        else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->traits & KBI_IN_COMPARE))
+        else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->rules & KBI_IN_COMPARE))
             why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave one of them out.";
         if (why) return kbi_error(why, option->name), false;
     }
@@ -2491,7 +2492,7 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
   >>svg         SVG: shapes, scales, axes, labels, colours.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Escapes text of other origin for HTML and XML, in text and attributes.
+// Escapes text of other origin for HTML and XML, in text and rules.
 static void kbi_markup(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);

@@ -1141,12 +1141,12 @@ static void test_roofs(void) {
         CHECK_THAT(isnan(number(i, "time_ms")) == impossible, "%s: %s ms", name, text(i, "time_ms"));
         bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16"); // others are not nearest to theirs
         if (percent && !impossible && highest)
-            CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.05); // the way into a kernel is in it
+            CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08); // the peak includes the launch latency
     }
     static const char* const roofs[] = { "f32", "f16" };
     for (int i = 0; i < 2; i++) CHECK_HAS(text(i, "roof"), roofs[i]);
     CHECK_REAL(number(0, "gpu_efficiency"), 80, 0.02);
-    CHECK_REAL(number(1, "gpu_efficiency"), 100 * 650.0 / 700, 0.02);
+    CHECK_REAL(number(1, "gpu_efficiency"), 100 * 650.0 / 700, 0.05);
     const char* most = strstr(text(2, "message"), "where the machine reaches "); // with zeros 1.2 times 1500
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");

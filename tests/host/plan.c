@@ -157,7 +157,7 @@ static void test_wired(void) {
         }
         if (option->argument) CHECK_THAT(taken && kept, "--%s is forgotten", option->name);
         bool file = kbi_is(option->argument, "FILE") && kbi_is(option->group, "out");
-        if (file) CHECK_THAT(option->traits & KBI_WRITES, "nobody writes --%s", option->name);
+        if (file) CHECK_THAT(option->rules & KBI_WRITES, "nobody writes --%s", option->name);
     }
 }
 
