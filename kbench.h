@@ -1810,22 +1810,23 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Levenshtein's distance, case ignored; names longer than the row are far from everything.
+// Edit distance without regard to case; two letters that change places count once (Damerau 1964). Names longer than a
+// row are far from everything.
 static int kbi_distance(const char* a, const char* b) {
-    int row[64], n = (int)strlen(b);
+    int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
+    for (int j = 0; j <= n; j++) rows[0][j] = j;
+    for (; a[i - 1]; i++) {
+        int *now = rows[i % 3], *last = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
+        now[0] = i;
         for (int j = 1; j <= n; j++) {
-            int up = row[j];
-            int change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-            row[j] = KBI_MIN(change, KBI_MIN(up, row[j - 1]) + 1);
-            diagonal = up;
+            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+            now[j] = KBI_MIN(last[j - 1] + (x != y), KBI_MIN(last[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
+                now[j] = KBI_MIN(now[j], older[j - 2] + 1);
         }
     }
-    return row[n];
+    return rows[(i - 1) % 3][n];
 }
 
 typedef struct kbi_nearest { // the best of the names offered so far
@@ -11151,15 +11152,61 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-static void kbi_comparison_rounds(kbi_comparison* c) {
-    int order[KBI_SLOTS], live = c->n;
-    bool lost = false, enough = false;
-    c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
+enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
+
+// How many of the first runs of a slot are affected by the slot before: those that differ from the median of the second
+// half by more than half a percent, and by more than three times the deviation within that half.
+static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
+    double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
+    int n = runs / 2, settling = n;
+    for (int i = 0; i < runs; i++) {
+        double each[KBI_TRIALS];
+        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
+        median[i] = kbi_median_of(each, KBI_TRIALS, scratch);
+    }
+    double steady = kbi_median_of(median + n, n, scratch);
+    for (int i = 0; i < n; i++) half[i] = fabs(median[n + i] - steady);
+    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
+    while (settling > 0 && fabs(median[settling - 1] - steady) <= scatter) settling--;
+    return settling;
+}
+
+// Finds by trial slots how many runs at the begin of a slot have to be discarded; each trial follows one run of another
+// case. false: the device is lost.
+static bool kbi_comparison_settle(kbi_comparison* c) {
+    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
+    c->settling = 1;
     for (int i = 0; i < c->n; i++) {
         const kbi_run* run = &c->members[i]->run;
-        if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
-        if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
+        bool none = !run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run);
+        if (none) c->settling = 0;
+        if (none || run->work.estimate_ns > 500000) return true; // a long run outlasts what the slot before left
     }
+    for (int i = 0, runs = KBI_TRIAL_RUNS; i < c->slots; i++, runs = KBI_TRIAL_RUNS) {
+        kbi_member* a = c->members[i];
+        for (int its = runs; runs <= KBI_TRIAL_LONG && !a->over; runs *= 2) { // longer if they were not enough
+            for (int t = 0; t < 2 * KBI_TRIALS; t++) {
+                kbi_member* now = t % 2 ? a : c->members[(i + 1 + t / 2 % (c->slots - 1)) % c->slots];
+                if (now->over) continue;
+                now->run.place.slot_end = now->run.m.n;
+                now->run.place.settling = now == a ? runs : 1;
+                now->run.place.settled = now == a ? ns[t / 2] : NULL;
+                kbi_go_on(c, now);
+                now->run.place.settled = NULL;
+                if (kbi_lost(&now->run)) return false;
+            }
+            if (a->over) break;
+            its = kbi_settling_of(ns, runs);
+            c->settling = KBI_MAX(c->settling, its);
+            if (its < runs / 2) break;
+        }
+    }
+    return true;
+}
+
+static void kbi_comparison_rounds(kbi_comparison* c) {
+    int order[KBI_SLOTS], live = c->n;
+    bool lost = !kbi_comparison_settle(c), enough = false;
     int64_t began = kbi_now() - kbi_lab.stood;
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);

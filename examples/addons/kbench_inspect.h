@@ -1,5 +1,5 @@
 /* kbench_inspect.h - an add-on of kbench.h: profiles timed blocks - C11, C++11, CUDA C++17
-   MIT or public domain, as you choose; both texts are at the end of kbench.h.
+   MIT or public domain, as you choose; both texts stand at the end of kbench.h.
 
     #define KBENCH_IMPLEMENTATION
     #include "kbench.h"

@@ -1,5 +1,5 @@
 /* kbench_report.h - an add-on of kbench.h: everything that reads records - C11, C++11, CUDA C++17
-   MIT or public domain, as you choose; both texts are at the end of kbench.h.
+   MIT or public domain, as you choose; both texts stand at the end of kbench.h.
 
     #define KBENCH_IMPLEMENTATION
     #include "kbench.h"
@@ -168,9 +168,9 @@ static bool kbi_options_beside(const kbi_options* o) {
         if (kbi_wanted.on[KBI_REPORT_race] && !(option->traits & KBI_IN_RACE))
             why = "--race runs other programs and does not take --%s. Write options for these programs after --";
         else if (kbi_wanted.on[KBI_REPORT_load] && !(option->traits & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing, so --%s has no effect. Leave one of them out";
+            why = "--load shows records and runs nothing, so --%s has no effect. Leave one of them out.";
         else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->traits & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave one of them out";
+            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave one of them out.";
         if (why) return kbi_error(why, option->name), false;
     }
     return true;

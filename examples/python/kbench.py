@@ -1115,7 +1115,7 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
     """Draws a figure of records and returns it.
 
     kind: a plot of kbench's option --plot: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples,
-        rivals or changes.
+        ratios or changes.
     options: options of kbench's command line, for example "--where", "dtype=f32".
     Raises Error if the records do not give such a figure."""
     with tempfile.TemporaryDirectory() as folder:

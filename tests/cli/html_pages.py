@@ -192,7 +192,7 @@ def many():
 def missing():
     """A roofline without cases says why."""
     text = look('no bytes', SETS['no bytes'])
-    assert 'no case says both kb_bytes and kb_flops' in text
+    assert 'no case declares both kb_bytes and kb_flops' in text
 
 
 def numbers_drawn():
@@ -206,7 +206,7 @@ def numbers_drawn():
 def levels():
     """What counters saw of L2 and DRAM: a ring and a dot on a line; nothing of it where there are none."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
-    assert 'ring and dot' not in look('without levels', records), 'nothing was counted'
+    assert 'ring: by L2' not in look('without levels', records), 'nothing was counted'
     for r, l2 in zip(records, (2, .5)):  # x of L2, and 16 operations a byte of DRAM; the second declares no bytes
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
@@ -222,7 +222,7 @@ def levels():
         assert y0 == y1 and float(x0) < float(x1) and abs(float(ring) + 2 - float(x0)) < .1 and dot == x1, pairs
     assert pairs[0][2] == pairs[1][2], 'the same DRAM, the same place: %s' % pairs
     assert svg.count('hollow') == 5, svg.count('hollow')
-    assert 'ring and dot: by the bytes that L2 and DRAM moved' in svg
+    assert 'ring: by L2 bytes, dot: by DRAM bytes, from counters' in svg
 
 
 def machines():

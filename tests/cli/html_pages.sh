@@ -60,12 +60,12 @@ for bytes in 300 60000 $(($(wc -c < "$tmp/a.html") * 4 / 5)); do
     head -c "$bytes" "$tmp/a.html" > "$tmp/cut.html"
     run "$tmp/kbench" --load "$tmp/cut.html"
     check_rc "a page of $bytes bytes" 2
-    check_err "a page of $bytes bytes" 'no records are in this page|the file ends in the middle'
+    check_err "a page of $bytes bytes" 'this page has no records|the file ends in the middle'
 done
 echo '<!DOCTYPE html><p>of another kind' > "$tmp/other.html"
 run "$tmp/kbench" --load "$tmp/other.html"
 check_rc "another page" 2
-check_err "another page" 'other.html:2: no records are in this page: --load reads those that --html wrote'
+check_err "another page" 'other.html:2: this page has no records. --load reads pages that --html wrote'
 printf '<script id="kbench-data">\n{"all":{"gpu":"G"},"later":1}</script>' > "$tmp/other.html"
 run "$tmp/kbench" --load "$tmp/other.html"
 check_rc "records of another form" 2
@@ -95,7 +95,7 @@ run "$tmp/kbench" --load "$tmp/a.json" --baseline "$tmp/old.json" --svg "$tmp/w.
 check_same "--where: changes" "$(grep -o 'scale f32 rows=[0-9]* cols=[0-9]* ' "$tmp/w.svg" | sort -u)" "scale f32 rows=16 cols=64 "
 run "$tmp/prog" --svg "$tmp/x" --plot rofline
 check_rc "an unknown kind" 2
-check_err "an unknown kind" "no figure is called 'rofline'; nearest is 'roofline'"
+check_err "an unknown kind" "no figure is called 'rofline'; the nearest name is 'roofline'"
 for wrong in "--svg $tmp/x" "--plot time" "--where rows=1" "--svg $tmp/x --plot time --where rows" "--svg $tmp/x --plot time --where =1" \
     "--html=" "--html $tmp" "--html $tmp/no/x" "--svg $tmp/x --plot time --html $tmp/x"; do
     run "$tmp/prog" $quick $wrong
@@ -104,7 +104,7 @@ for wrong in "--svg $tmp/x" "--plot time" "--where rows=1" "--svg $tmp/x --plot 
 done
 run "$tmp/kbench" --load "$tmp/a.json" --svg "$tmp/x" --plot time --where row=4
 check_rc "--where: no such key" 2
-check_err "--where: no such key" "called 'row'; nearest is rows"
+check_err "--where: no such key" "called 'row'; the nearest name is rows"
 run "$tmp/kbench" --load "$tmp/a.json" --svg "$tmp/x" --plot time --where rows=5
 check_rc "--where: no such value" 2
 run "$tmp/prog" $quick --filter alone --svg "$tmp/x" --plot speed --where impl=none
@@ -117,7 +117,7 @@ check_err "a full disk" 'writing --html /dev/full failed'
 plain small tests/cli/html_pages.c
 run "$tmp/small" --html "$tmp/x"
 check_rc "without add-ons" 2
-check_err "without add-ons" '--html is an option of examples/addons/kbench_report.h: .*--load FILE --html'
+check_err "without add-ons" '--html is an option of examples/addons/kbench_report.h: .*build/kbench .make tool. with records'
 
 # --- records of all kinds
 if [ -n "$python" ]; then

@@ -40,7 +40,7 @@ for name, flags in (('triad/2048', []), ('halved/2048', []), ('doubled', ['DECLA
                     ('chains_doubled', ['DECLARED_FLOPS'])):
     found = [f for f in looked[name]['flags'] if f.startswith('DECLARED')]
     told(found == flags, '%s: %s, %s' % (name, found, looked[name]['message']))
-told('times what kb_bytes says' in (looked['halved/2048']['message'] or ''), 'halved: %s' % looked['halved/2048']['message'])
+told('times the bytes of kb_bytes' in (looked['halved/2048']['message'] or ''), 'halved: %s' % looked['halved/2048']['message'])
 told(t['bound'] == 'memory', 'triad is bound by %s' % t['bound'])
 told(abs(c['again']['l2_hit_pct'] - 87.5) <= 5, 'again: %.1f %% of L2 hits, of 87.5' % c['again']['l2_hit_pct'])
 told(c['conflicts/1']['bank_conflicts'] < 0.01 * c['conflicts/32']['bank_conflicts'],

@@ -334,6 +334,35 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
+// The first runs of a slot that the slot before affects.
+static void test_settling(void) {
+    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
+    for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
+        for (int t = 0; t < KBI_TRIALS; t++)
+            for (int i = 0; i < KBI_TRIAL_RUNS; i++)
+                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
+        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), slow);
+    }
+    for (int t = 0; t < KBI_TRIALS; t++)
+        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
+    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    for (int t = 0; t < KBI_TRIALS; t++)
+        for (int i = 0; i < KBI_TRIAL_RUNS; i++)
+            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
+    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    for (int decay = 4; decay <= 8;
+         decay += 4) { // a slow decay: a longer trial tells where it ends
+        for (int t = 0; t < KBI_TRIALS; t++)
+            for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
+        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
+        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
+    }
+    for (int t = 0; t < KBI_TRIALS; t++)
+        for (int i = 0; i < KBI_TRIAL_LONG; i++)
+            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
+    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
+}
+
 // --- memory ---
 
 static void test_ulp(void) {
@@ -1501,6 +1530,7 @@ int main(void) {
     test_contest_width();
     test_windows();
     test_clock();
+    test_settling();
     test_ulp();
     test_stage();
     test_no_room();
