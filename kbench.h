@@ -971,7 +971,7 @@ KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kb
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// A contest of n functions: checked, warmed up, timed in turn, judged against the first. What it is about is the first
+// A comparison of n functions: checked, warmed up, timed in interleaved rounds, judged against the first. The first
 // description's: name, params, host, mode, samples, precision, max_time, seed, device; of the others it may be left
 // zero. users: one for each, or NULL. Gives n records, each for kb_result_free; true: all were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
@@ -3541,7 +3541,7 @@ static double kbi_trigamma(double x) {
 
 // -- fresh processes --------------------------------------------------------------------------------------
 
-typedef struct kbi_spread { // of a case's log medians over processes, or of a rival's log ratios
+typedef struct kbi_spread { // of a case's log medians over processes, or of an implementation's log ratios
     int n;                  // processes that gave one
     double mean, lo, hi;    // their mean with its 95 % interval; NAN below 2
     double sd, df;          // of one process about the true mean, and how many degrees of freedom know it: pooled
@@ -13015,7 +13015,7 @@ static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, con
     t->wins[t->n_wins++] = w;
 }
 
-// Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
+// Records that stand together: a comparison, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     const kb_result* best = NULL;
     kbi_table_machine(t, rows[0]);
@@ -13420,7 +13420,7 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
 }
 
 // Whether there is no time for another group. One process by itself gives no record: as much time as the first process
-// has taken for this lap is kept for the second one.
+// has taken for this batch is kept for the second one.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
@@ -15106,7 +15106,7 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// first: of a contest, whose name the others may leave out. Of a description at fault only the name is used, and the
+// first: of a comparison, whose name the others may leave out. Of a description at fault only the name is used, and the
 // implementation: the record says whose it is.
 static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
     kb_desc* own = &g->desc;
@@ -15292,7 +15292,7 @@ static void kbi_given_join(kbi_given* g, const kb_desc* first) {
 #undef KBI_APART
     if (g->fault) return;
     if (!kbi_is(d->name, first->name))
-        g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
+        g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
     else if (apart)
         g->fault =
             "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
@@ -15308,7 +15308,7 @@ static void kbi_found_lost(kbi_measured* m) {
     kbi_measured_clear(m);
     m->status = KB_FAILED;
     m->flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
-    kbi_remark(m, "another function of the contest lost the device, and this process cannot get it back");
+    kbi_remark(m, "another function of the comparison lost the device, and this process cannot get it back");
 }
 
 static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {

@@ -478,7 +478,7 @@ def main(argv):
         elif new != text:
             old, now = text.split('\n'), new.split('\n')
             at = next((k for k, (a, b) in enumerate(zip(old, now)) if a != b), min(len(old), len(now)))
-            stale.append('%s, line %d: the evidence says "%s"; python3 tests/ladder.py --write mends it' % (
+            stale.append('%s, line %d: the evidence says "%s"; python3 tests/ladder.py --write corrects it' % (
                 name, at + 1, now[at].strip() if at < len(now) else ''))
     for text in problems + stale:
         print(text)

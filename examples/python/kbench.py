@@ -838,7 +838,7 @@ def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -
 
 
 def _blocks() -> Optional[int]:
-    """The number of blocks that torch's caching allocator has handed out; None if it does not tell."""
+    """The number of blocks that torch's caching allocator has allocated; None if it does not tell."""
     try:
         return int(sys.modules["torch"].cuda.memory_stats(_library().device())["allocation.all.allocated"])
     except Exception:

@@ -53,7 +53,7 @@ def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
 
 
 def sweep(rows, cols, impls, **more):
-    """Rivals over two axes, the first of them the baseline."""
+    """Implementations over two axes, the first of them the baseline."""
     out = []
     for n in rows:
         for m in cols:

@@ -62,7 +62,7 @@ faults = []
 if n < (200 if full else 30):
     faults.append("only %d comparisons" % n)
 if (k > 0.05 * n) if full else (chance < 0.001):
-    faults.append("%d of %d equal rivals called different" % (k, n))
+    faults.append("%d of %d equal implementations called different" % (k, n))
 if full and max(waited, stolen) < 2 and len(missed) > 0.05 * len(five):
     faults.append("%d of %d that are 5 %% slower were not found" % (len(missed), len(five)))
 faults += ["%s failed: %s" % (r["name"], r.get("message")) for r in rows if r["status"] == "failed"][:5]

@@ -14,7 +14,7 @@ for mode in cold hot rotate; do
     cat "$out"
     check_rc "$mode" 0
     # "cold all 0 of 210 39 of 40 70 of 70": called different, found, found
-    for bar in "5 <= 0.05 equal rivals called different" "8 >= 0.95 2 % slower found" "11 >= 0.95 5 % slower found"; do
+    for bar in "5 <= 0.05 equal implementations called different" "8 >= 0.95 2 % slower found" "11 >= 0.95 5 % slower found"; do
         set -- $bar
         check "$mode: $*" awk -v c="$1" -v sign="$2" -v share="$3" '
             $2 == "all" { n = $(c); found = $(c - 2); seen = 1; if (n > 0 && (sign == "<=" ? found <= share * n : found >= share * n)) good = 1 }

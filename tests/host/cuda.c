@@ -1618,7 +1618,7 @@ static void test_lost_contest(void) {
     for (int i = 0; i < 2; i++) {
         CHECK_INT(r[i].status, KB_FAILED), CHECK((r[i].flags >> KB_FLAG_CUDA_ERROR) & 1);
         CHECK(isnan(r[i].time_ms));
-        CHECK_THAT((strstr(r[i].message, "another function of the contest lost the device") != NULL) == (i == 0),
+        CHECK_THAT((strstr(r[i].message, "another function of the comparison lost the device") != NULL) == (i == 0),
                    "%d: %s", i, r[i].message);
         kb_result_free(&r[i]);
     }

@@ -823,7 +823,7 @@ static void test_roofs(void) {
     kbi_recipe r1;
     kbi_recipe_default(&r1), kbi_recipe_inside(&r1, 0), CHECK(r1.verify && r1.audit && !r1.inside);
     r1.fresh = true, kbi_recipe_inside(&r1, 2), CHECK(!r1.verify && !r1.fresh && r1.audit && r1.inside == 2);
-    // remarks of measuring, until there is no room for more
+    // notes of measuring, until there is no room for more
     kbi_remark(&m, "a%d", 1), kbi_remark(&m, "b"), CHECK_STR(m.message, "a1; b");
     for (int i = 0; i < 400; i++) kbi_remark(&m, "words");
     CHECK_INT(strlen(m.message), sizeof m.message - 1), CHECK_STR(m.message + sizeof m.message - 4, "...");

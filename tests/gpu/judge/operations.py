@@ -258,7 +258,7 @@ def attention_bwd(do, q, k, v, o, lse):
 
 class Inputs:
     """inputs("softmax_fwd", "bf16"): what the judge takes, a tuple of examples; a function that gives one where its
-    inputs hang together, as a forward's outputs do."""
+    inputs depend on each other, as a forward's outputs do."""
 
     KINDS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
