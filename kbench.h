@@ -54,8 +54,8 @@ CONTENTS (search for the tag)
     >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
     >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
-    >>handed       foundation: types that the stages share: recipe, case, measured, machine
-    >>insight      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
+    >>shared       foundation: types that the stages share: recipe, case, measured, machine
+    >>profile      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -64,8 +64,8 @@ CONTENTS (search for the tag)
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
-    >>lab          measure: all that a measuring process keeps from one case to the next
-    >>leftovers    measure: what a function changed in its process, which ends then
+    >>meter        measure: all that a measuring process keeps from one case to the next
+    >>process_state measure: what a function changed in its process, which ends then
     >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
@@ -77,14 +77,14 @@ CONTENTS (search for the tag)
     >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
-    >>alike        measure: whether later launches do what the first ones did, by their times
-    >>inside       measure: runs of the block for instruments, apart from those that are timed
+    >>work_change  measure: whether later launches do what the first ones did, by their times
+    >>profiling    measure: runs of the block for instruments, apart from those that are timed
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
     >>calls        measure: the calls of a function that make a case: one that is checked, one that is measured
     >>body         measure: what a function asks and says: axes, amounts, checks, notes
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
-    >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
+    >>comparison   judge: processes of a case and implementations of a group: which is faster, and how certainly
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
@@ -95,7 +95,7 @@ CONTENTS (search for the tag)
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>laps         program: a batch, the part of the plan that is measured, judged, recorded and shown at once
+    >>batches      program: a batch, the part of the plan that is measured, judged, recorded and shown at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
     >>main         program: what KBENCH_MAIN calls
@@ -971,9 +971,10 @@ KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kb
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// A comparison of n functions: checked, warmed up, timed in interleaved rounds, judged against the first. The first
-// description's: name, params, host, mode, samples, precision, max_time, seed, device; of the others it may be left
-// zero. users: one for each, or NULL. Gives n records, each for kb_result_free; true: all were measured.
+// Compares n functions: checks and warms up each, times them in interleaved rounds, and judges each against the first.
+// name, params, host, mode, samples, precision, max_time, seed and device are those of the first description; in the
+// others they may be zero. users: one pointer per function, or NULL. results: n records; pass each to kb_result_free.
+// true: all functions were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
                            kb_result* results) {
     return kb_compare_from(descs, fns, users, n, results, kbi_build());
@@ -3836,7 +3837,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>handed    foundation: types that the stages share: recipe, case, measured, machine.
+  >>shared    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the cases of a comparison say where fibers are missing.
@@ -4037,9 +4038,9 @@ typedef struct kbi_machine {
 
 // What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
 // 256 and of 1024 threads each.
-typedef struct kbi_truth {
+typedef struct kbi_reference {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
-} kbi_truth;
+} kbi_reference;
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
@@ -4144,7 +4145,7 @@ static void kbi_vsay(char* message, size_t size, const char* format, va_list lis
     kbi_vfit(message, strlen(message), size, format, list);
 }
 
-KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
+KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) {
     va_list list;
     va_start(list, format);
     kbi_vsay(m->message, sizeof m->message, format, list);
@@ -4152,7 +4153,7 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>insight   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
+  >>profile   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
@@ -4236,20 +4237,20 @@ typedef enum kbi_kind {
 // --- where a record's values come from ---
 
 enum { KBI_FACTS = 16 };
-typedef struct kbi_facts { // what the system says of itself, by name
+typedef struct kbi_environment { // what the system says of itself, by name
     struct kbi_fact {
         const char* name;
         char value[72];
     } of[KBI_FACTS];
     int n;
     char cpu[96]; // the processor's name
-} kbi_facts;
+} kbi_environment;
 
 typedef struct kbi_session { // the same for every record of a run
     char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
     char* command;
     int64_t seed;
-    kbi_facts facts;
+    kbi_environment facts;
 } kbi_session;
 
 typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE, KBI_OF_RUN } kbi_source;
@@ -5157,7 +5158,8 @@ static void kbi_help(bool all) {
         for (int k = 0; kbi_option_at(k); k++)
             if (kbi_option_shown(kbi_option_at(k)) && !(kbi_option_at(k)->rules & KBI_RARE))
                 kbi_help_row(kbi_option_at(k));
-        printf("\nFILTER is a regular expression on case names.\n--help all lists all options, values and exit codes.\n");
+        printf(
+            "\nFILTER is a regular expression on case names.\n--help all lists all options, values and exit codes.\n");
         return;
     }
     for (int k = 0; kbi_option_at(k); k++) {
@@ -6356,14 +6358,14 @@ typedef struct kbi_sampling {
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_TURNS = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_alike {   // what tells whether later launches do what the first ones did
+typedef struct kbi_work_change {   // what tells whether later launches do what the first ones did
     double early[KBI_EARLY]; // ns of the warm-up's first launches, each alone
     int n;                   // how many
     double clock;            // MHz when they began; NaN: not known
     double turns[KBI_TURNS]; // ns of launches in a row behind the samples, each alone
     int compared;            // launches captured again
     char differ[160];        // what their times say; "": nothing
-} kbi_alike;
+} kbi_work_change;
 
 // What happens to cases, in the process that measures them. A worker sends it to the supervisor.
 typedef enum kbi_message_type {
@@ -6399,7 +6401,7 @@ typedef struct kbi_run {
     kbi_body_call call;
     kbi_work work;
     kbi_sampling sampling;
-    kbi_alike alike;
+    kbi_work_change alike;
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
@@ -6489,7 +6491,7 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>lab       measure: all that a measuring process keeps from one case to the next.
+  >>meter     measure: all that a measuring process keeps from one case to the next.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6664,7 +6666,7 @@ typedef struct kbi_calibration {
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
     double row;                              // ns, that the first of them takes in a row of them; NaN: not known
-    kbi_truth truth;
+    kbi_reference truth;
     bool measured; // the truth, by CUPTI
 } kbi_calibration;
 #endif
@@ -6682,7 +6684,7 @@ typedef struct kbi_insight { // what instruments have found so far
     kbi_verdict verdict;
 } kbi_insight;
 
-static struct kbi_lab {
+static struct kbi_meter {
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                      // them
@@ -6704,11 +6706,11 @@ static struct kbi_lab {
     kbi_cupti cupti;
     kbi_calibration calibration;
 #endif
-} kbi_lab;
+} kbi_meter;
 
 // Of two of one name the first counts.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     const kbi_counter* known = (const kbi_counter*)(const void*)in->counters.s;
     kbi_counter c;
     for (size_t i = 0; i < in->counters.n / sizeof c; i++)
@@ -6725,12 +6727,12 @@ KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double val
 KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
+    kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
     va_end(list);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>leftovers measure: what a function changed in its process, which ends then.
+  >>process_state measure: what a function changed in its process, which ends then.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
@@ -6749,16 +6751,16 @@ static const char* const kbi_leftover_names[] = {
     "it closed or replaced stdin, stdout or stderr",
     "it changed the limits of its process",
 };
-typedef struct kbi_leftovers {
+typedef struct kbi_process_state {
     uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
     int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
-} kbi_leftovers;
+} kbi_process_state;
 
 // The process as it was before the first function ran.
 static struct kbi_before {
     bool known;
     fenv_t floats;
-    kbi_leftovers state;
+    kbi_process_state state;
 } kbi_before;
 
 // A number of /proc/self/status, such as "Threads:"; 0: it is not there.
@@ -6767,11 +6769,11 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
     return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
-static kbi_leftovers kbi_leftovers_now(void) {
+static kbi_process_state kbi_process_state_now(void) {
     const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
     const char* locale = setlocale(LC_ALL, NULL);
     const mode_t mode = umask(077);
-    kbi_leftovers now;
+    kbi_process_state now;
     uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
@@ -6829,7 +6831,7 @@ static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - k
 static const char* kbi_left_behind(bool gpu) {
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
-    const kbi_leftovers *was = &kbi_before.state, left = kbi_leftovers_now();
+    const kbi_process_state *was = &kbi_before.state, left = kbi_process_state_now();
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < KBI_COUNT(left.same); i++)
         if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
@@ -6895,11 +6897,11 @@ static double kbi_measure_wall_bias(bool single) {
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            if (single) kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_meter.turn = kbi_turn_now();
             int64_t began = kbi_now();
             kbi_serialise();
             sum += kbi_now() - began;
-            if (single) kbi_lab.turn = kbi_turn_now();
+            if (single) kbi_meter.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / (double)KBI_PASSES;
     }
@@ -6923,7 +6925,7 @@ static int32_t kbi_keeps(const kb_build* build, int line) {
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
 static void kbi_went_on(int number) {
     signal(number, kbi_went_on);
-    kbi_lab.stops = kbi_lab.stops + 1;
+    kbi_meter.stops = kbi_meter.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
 
@@ -6934,14 +6936,14 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias(false);
-    if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (kbi_lab.wall_step > 20000)
+    if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias(false);
+    if (!(kbi_meter.wall_step > 0)) kbi_meter.wall_step = kbi_clock_step();
+    if (kbi_meter.wall_step > 20000)
         kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_wall_bias(true);
+    if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
-    run->sampling.stops = kbi_lab.stops;
-    if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
+    run->sampling.stops = kbi_meter.stops;
+    if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
@@ -6951,36 +6953,36 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 // shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
 // comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
-    if (run->call.unit != KBI_SAMPLE || kbi_lab.coarse || (run->backend->gpu && !run->work.host)) return false;
+    if (run->call.unit != KBI_SAMPLE || kbi_meter.coarse || (run->backend->gpu && !run->work.host)) return false;
     const kbi_turn now = kbi_turn_now();
-    const double ran = (double)(now.ran - kbi_lab.turn.ran);
-    kbi_lab.coarse = ran <= 0;
-    const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_lab.turn.waits;
-    if (kbi_lab.coarse || ran >= 1e7 || now.waits < 0) return false;
-    if (!stood) return kbi_lab.kept++, false;
-    return 2 * ++kbi_lab.lost <= kbi_lab.kept + 8;
+    const double ran = (double)(now.ran - kbi_meter.turn.ran);
+    kbi_meter.coarse = ran <= 0;
+    const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_meter.turn.waits;
+    if (kbi_meter.coarse || ran >= 1e7 || now.waits < 0) return false;
+    if (!stood) return kbi_meter.kept++, false;
+    return 2 * ++kbi_meter.lost <= kbi_meter.kept + 8;
 }
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
 // During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
-    int64_t now = kbi_lab.wall_end;
+    int64_t now = kbi_meter.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_lab.wall_start), target = KBI_MAX(20000, 1000 * kbi_lab.wall_step);
+    double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
-    if (run->sampling.stops != kbi_lab.stops) {
-        kbi_lab.stood += now - kbi_lab.wall_start;
-        run->call.phase_began += now - kbi_lab.wall_start; // nor does the stop use up the time for samples
+    if (run->sampling.stops != kbi_meter.stops) {
+        kbi_meter.stood += now - kbi_meter.wall_start;
+        run->call.phase_began += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
         run->m.retaken++;
         return;
     }
     if (kbi_timed_alone(run)) {
         // time in which the thread was not busy is somebody else's
-        double ran = (double)(kbi_turn_now().ran - kbi_lab.turn.ran), busy = KBI_MIN(ns, ran);
+        double ran = (double)(kbi_turn_now().ran - kbi_meter.turn.ran), busy = KBI_MIN(ns, ran);
         bool warm = run->call.unit == KBI_WARM;
         kbi_add_sample(run, warm ? ns : busy);
         if (warm) run->alike.early[run->alike.n - 1] = busy;
@@ -7004,14 +7006,14 @@ static void kbi_wall_end(kbi_run* run) {
     } else {
         run->sampling.resolved = true;
     }
-    run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
+    run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
     if (run->call.sampled) {
-        run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
-        run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
-        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
+        run->m.bias_ns = run->m.floor_ns = kbi_meter.pass_bias;
+        run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
+        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.pass_bias) / 2 / 1.96;
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
@@ -7061,7 +7063,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
     kbi_roofs_clear(&m->roofs);
     kbi_roofs_clear(&m->core);
-    if (kbi_lab.told) m->roofs = kbi_lab.roofs, m->core = kbi_lab.core;
+    if (kbi_meter.told) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
     for (int i = 0; i < 3; i++) m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
@@ -7494,8 +7496,8 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
 
 #if KBI_CUDA
 static const char* kbi_cuda_text(cudaError_t e) {
-    snprintf(kbi_lab.gpu.error, sizeof kbi_lab.gpu.error, "%s: %s", cudaGetErrorName(e), cudaGetErrorString(e));
-    return kbi_lab.gpu.error;
+    snprintf(kbi_meter.gpu.error, sizeof kbi_meter.gpu.error, "%s: %s", cudaGetErrorName(e), cudaGetErrorString(e));
+    return kbi_meter.gpu.error;
 }
 
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
@@ -7540,7 +7542,7 @@ static int kbi_load_module(const char* ptx, const char* const* names, int n, voi
 
 static bool kbi_load_functions(char why[200]) {
     enum { KBI_ALL = (int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS };
-    kbi_gpu* g = &kbi_lab.gpu;
+    kbi_gpu* g = &kbi_meter.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
     kbi_cu_set set;
@@ -7567,14 +7569,14 @@ static bool kbi_load_functions(char why[200]) {
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    return kbi_lab.gpu.launch(kbi_lab.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_lab.gpu.stream, arguments,
-                              NULL);
+    return kbi_meter.gpu.launch(kbi_meter.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_meter.gpu.stream,
+                                arguments, NULL);
 }
 
 // False: this GPU cannot launch an empty kernel of this shape.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    kbi_gpu* g = &kbi_lab.gpu;
+    kbi_gpu* g = &kbi_meter.gpu;
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     arguments[0] = NULL;
@@ -7588,12 +7590,12 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
 
 // A grid that fills the device; such kernels go over memory in a loop.
 static int kbi_launch_wide(enum kbi_function f, void** arguments) {
-    return kbi_launch(f, (unsigned)kbi_lab.gpu.multiprocessors * 8, 256, arguments);
+    return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
 
 static void kbi_gpu_read(const void* p, size_t bytes) {
     uint64_t n = bytes / 16;
-    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
@@ -7606,18 +7608,18 @@ static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
 // Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
 static void kbi_look_persisting(void) {
     size_t aside = 0;
-    kbi_lab.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
+    kbi_meter.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
 }
 
 // The buffer is only read: dirty lines would be written back while the timed kernel runs.
-static void kbi_evict(void) { kbi_gpu_read(kbi_lab.gpu.clean, kbi_lab.gpu.clean_bytes); }
+static void kbi_evict(void) { kbi_gpu_read(kbi_meter.gpu.clean, kbi_meter.gpu.clean_bytes); }
 
 // --- the gate: what is queued behind it starts when the host opens it ---
 
 static void kbi_gate_alarm(int number) {
     signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
-    if (kbi_lab.gpu.flag) *kbi_lab.gpu.flag = 1;
-    kbi_lab.gpu.alarmed = 1;
+    if (kbi_meter.gpu.flag) *kbi_meter.gpu.flag = 1;
+    kbi_meter.gpu.alarmed = 1;
 }
 
 static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
@@ -7626,7 +7628,7 @@ static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behi
 }
 
 static void kbi_gate_close(void) {
-    kbi_gpu* g = &kbi_lab.gpu;
+    kbi_gpu* g = &kbi_meter.gpu;
     *g->flag = 0;
     g->closed = true;
     if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
@@ -7640,12 +7642,12 @@ static void kbi_gate_close(void) {
 }
 
 static void kbi_gate_open(void) {
-    if (!kbi_lab.gpu.closed) return;
+    if (!kbi_meter.gpu.closed) return;
     __sync_synchronize();
-    *kbi_lab.gpu.flag = 1;
-    kbi_lab.gpu.closed = false;
+    *kbi_meter.gpu.flag = 1;
+    kbi_meter.gpu.closed = false;
     kbi_gate_watch(0);
-    if (kbi_lab.gpu.alarmed) kbi_lab.gpu.gated = false; // the next gate of the group would only wait as long
+    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the group would only wait as long
 }
 
 // --- what the engine asks for ---
@@ -7658,7 +7660,7 @@ static void kbi_gpu_prepare(struct kbi_run* run) {
     cudaGetLastError();
 }
 
-static kb_stream kbi_gpu_stream(void) { return kbi_lab.gpu.stream; }
+static kb_stream kbi_gpu_stream(void) { return kbi_meter.gpu.stream; }
 
 static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
     void* p = NULL;
@@ -7676,13 +7678,13 @@ static void kbi_gpu_release(kb_place place, void* p) {
 }
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
-    cudaMemsetAsync(p, byte, bytes, kbi_lab.gpu.stream);
-    cudaStreamSynchronize(kbi_lab.gpu.stream); // pinned memory is the host's as well
+    cudaMemsetAsync(p, byte, bytes, kbi_meter.gpu.stream);
+    cudaStreamSynchronize(kbi_meter.gpu.stream); // pinned memory is the host's as well
 }
 
 static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
-    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, kbi_lab.gpu.stream);
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, kbi_meter.gpu.stream);
+    cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
 
 static void kbi_gpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
@@ -7702,7 +7704,7 @@ static const char* kbi_gpu_wait(void) {
 // them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
-    const kbi_gpu* g = &kbi_lab.gpu;
+    const kbi_gpu* g = &kbi_meter.gpu;
     unsigned long long now = 0;
     cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
     if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
@@ -7736,10 +7738,10 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
 // The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
-    void* arguments[] = { &kbi_lab.gpu.device_clock, &cycles };
+    void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-    if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess || !kbi_lab.gpu.clock[0]) return NAN;
-    return 1000.0 * (double)kbi_lab.gpu.clock[1] / (double)kbi_lab.gpu.clock[0];
+    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !kbi_meter.gpu.clock[0]) return NAN;
+    return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
 }
 
 // Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
@@ -7757,10 +7759,10 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
 static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
-    if (cudaStreamIsCapturing(kbi_lab.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
+    if (cudaStreamIsCapturing(kbi_meter.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
         return false;
     *inside = cudaGetLastError();
-    *end = cudaStreamEndCapture(kbi_lab.gpu.stream, &graph);
+    *end = cudaStreamEndCapture(kbi_meter.gpu.stream, &graph);
     if (graph) cudaGraphDestroy(graph);
     cudaGetLastError();
     return true;
@@ -7769,10 +7771,10 @@ static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
 static void kbi_gpu_abandon(void) {
     cudaError_t inside, end;
     kbi_gate_open();
-    kbi_lab.gpu.at = 0;
+    kbi_meter.gpu.at = 0;
     kbi_capture_dropped(&inside, &end);
     cudaGetLastError();
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
 
 #endif
@@ -7796,17 +7798,17 @@ static void kbi_nvml_open(kbi_machine* m) {
     kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
     kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
     kbi_find(library, "nvmlDeviceGetMigMode", &mig);
-    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_lab.nvml.clock);
-    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_lab.nvml.power);
-    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_lab.nvml.energy);
-    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_lab.nvml.processes);
-    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_lab.nvml.temperature);
-    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_lab.nvml.reasons);
-    if (!init || !handle || init() != 0 || handle(bus, &kbi_lab.nvml.device) != 0) return;
+    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_meter.nvml.clock);
+    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_meter.nvml.power);
+    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_meter.nvml.energy);
+    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_meter.nvml.processes);
+    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_meter.nvml.temperature);
+    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_meter.nvml.reasons);
+    if (!init || !handle || init() != 0 || handle(bus, &kbi_meter.nvml.device) != 0) return;
     if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(kbi_lab.nvml.device, &now, &pending) == 0 ? (int)now : 0;
+    if (mig) m->mig = mig(kbi_meter.nvml.device, &now, &pending) == 0 ? (int)now : 0;
     unsigned long long mask = 0; // 0x2: clocks are held at what an administrator set
-    if (kbi_lab.nvml.reasons && kbi_lab.nvml.reasons(kbi_lab.nvml.device, &mask) == 0)
+    if (kbi_meter.nvml.reasons && kbi_meter.nvml.reasons(kbi_meter.nvml.device, &mask) == 0)
         m->clocks_locked = (mask & 0x2) != 0;
 }
 
@@ -7827,13 +7829,13 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
 }
 
 static void kbi_gpu_throttled(kbi_measured* m) {
-    const kbi_nvml* n = &kbi_lab.nvml;
+    const kbi_nvml* n = &kbi_meter.nvml;
     unsigned long long mask = 0;
     if (n->device && n->reasons && n->reasons(n->device, &mask) == 0) kbi_nvml_reasons(m, mask);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
-    const kbi_nvml* n = &kbi_lab.nvml;
+    const kbi_nvml* n = &kbi_meter.nvml;
     unsigned char processes[64 * 24]; // nvmlProcessInfo_t: pid, memory, two instance ids
     unsigned value = 0, count = 64;
     if (!n->device) return;
@@ -7862,18 +7864,18 @@ static void kbi_cupti_keep(const kbi_activity* r) {
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
     for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
-    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
+    if ((!kernel && !copy) || kbi_meter.cupti.n == KBI_SPANS) return;
     if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
-    kbi_lab.cupti.spans[kbi_lab.cupti.n++] = span;
+    kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
 static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
-    while (valid && kbi_lab.cupti.next(buffer, valid, &r) == 0) {
-        if (kbi_lab.cupti.look)
-            kbi_lab.cupti.look(r);
-        else if (kbi_lab.cupti.open)
+    while (valid && kbi_meter.cupti.next(buffer, valid, &r) == 0) {
+        if (kbi_meter.cupti.look)
+            kbi_meter.cupti.look(r);
+        else if (kbi_meter.cupti.open)
             kbi_cupti_keep(r);
     }
     KBENCH_FREE(buffer);
@@ -7898,7 +7900,7 @@ static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
     const char* text = NULL;
     for (int i = 0; i < KBI_COUNT(known); i++)
         if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
-    if (!kbi_lab.cupti.text || kbi_lab.cupti.text(error, &text) != 0 || !text) text = "an error";
+    if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
     return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
 }
 
@@ -7909,7 +7911,7 @@ static bool kbi_cupti_load(void) {
                                          "/usr/local/cuda/lib64/libcupti.so",
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                          "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
-    kbi_cupti* c = &kbi_lab.cupti;
+    kbi_cupti* c = &kbi_meter.cupti;
     void* library = NULL;
     if (c->loaded) return true;
     for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -7936,19 +7938,19 @@ static bool kbi_cupti_load(void) {
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    cudaStreamSynchronize(kbi_meter.gpu.stream);
     int64_t took = kbi_now() - began;
     uint64_t cycles = 2 * (uint64_t)KBI_MIN(took, (int64_t)KBI_PAUSE_MOST);
     void* arguments[] = { &cycles };
     if (took < KBI_PAUSE) return;
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
 
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
 
 static bool kbi_cupti_open(void) {
-    kbi_cupti* c = &kbi_lab.cupti;
+    kbi_cupti* c = &kbi_meter.cupti;
     int64_t began = kbi_now();
     if (c->open) return true;
     c->error = 0;
@@ -7962,17 +7964,17 @@ static bool kbi_cupti_open(void) {
 
 // Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
-    if (kbi_lab.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_lab.cupti.error, out);
-    if (kbi_lab.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
+    if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
+    if (kbi_meter.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
 
 static void kbi_cupti_close(void) {
     int64_t began = kbi_now();
-    if (!kbi_lab.cupti.open) return;
-    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && kbi_lab.cupti.disable; i++)
-        kbi_lab.cupti.disable(kbi_cupti_kinds[i]);
-    kbi_lab.cupti.open = false;
+    if (!kbi_meter.cupti.open) return;
+    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && kbi_meter.cupti.disable; i++)
+        kbi_meter.cupti.disable(kbi_cupti_kinds[i]);
+    kbi_meter.cupti.open = false;
     kbi_cupti_settle(began);
 }
 
@@ -7985,14 +7987,14 @@ static int kbi_order_spans(const void* a, const void* b) {
 // ns.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
-    kbi_lab.cupti.flush(1);
-    qsort(kbi_lab.cupti.spans, (size_t)kbi_lab.cupti.n, sizeof(kbi_span), kbi_order_spans);
-    for (int i = 0; i + kernels <= kbi_lab.cupti.n && n < most; i += kernels) {
+    kbi_meter.cupti.flush(1);
+    qsort(kbi_meter.cupti.spans, (size_t)kbi_meter.cupti.n, sizeof(kbi_span), kbi_order_spans);
+    for (int i = 0; i + kernels <= kbi_meter.cupti.n && n < most; i += kernels) {
         uint64_t end = 0;
-        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_lab.cupti.spans[k].end);
-        ns[n++] = (double)(end - kbi_lab.cupti.spans[i].start);
+        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_meter.cupti.spans[k].end);
+        ns[n++] = (double)(end - kbi_meter.cupti.spans[i].start);
     }
-    kbi_lab.cupti.n = 0;
+    kbi_meter.cupti.n = 0;
     return n;
 }
 
@@ -8013,38 +8015,38 @@ static void kbi_cupti_forget(void) {
 // differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
 // (H200, driver 580)
 static void kbi_sample_open(bool gated, int size) {
-    kbi_lab.gpu.at = 0;
-    kbi_lab.gpu.size = size;
-    kbi_lab.gpu.gated = gated && !kbi_lab.gpu.ungated;
-    kbi_lab.gpu.alarmed = 0;
+    kbi_meter.gpu.at = 0;
+    kbi_meter.gpu.size = size;
+    kbi_meter.gpu.gated = gated && !kbi_meter.gpu.ungated;
+    kbi_meter.gpu.alarmed = 0;
 }
 
 static void kbi_launch_begin(bool cold) {
-    if (cold && kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
-    if (kbi_lab.gpu.gated) kbi_gate_close();
+    if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
+    if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
     // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
     // by how many kernels the block has; so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
-    cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
+    cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
 // True: that was the last launch of the group.
 static bool kbi_launch_end(void) {
     float ms = NAN;
-    cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
+    cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
     kbi_gate_open();
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
-    cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-    kbi_lab.gpu.ns[kbi_lab.gpu.at++] = (double)ms * 1e6;
-    return kbi_lab.gpu.at >= kbi_lab.gpu.size;
+    cudaStreamSynchronize(kbi_meter.gpu.stream);
+    cudaEventElapsedTime(&ms, kbi_meter.gpu.start, kbi_meter.gpu.stop);
+    kbi_meter.gpu.ns[kbi_meter.gpu.at++] = (double)ms * 1e6;
+    return kbi_meter.gpu.at >= kbi_meter.gpu.size;
 }
 
 // If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
 // alarm alone may be a machine that stood still.
 static void kbi_gate_learn(void) {
-    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
-    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
+    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
+    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
 }
 
 // Around a single launch of the harness; its time in ns.
@@ -8055,9 +8057,9 @@ static void kbi_single_begin(bool gated, bool cold) {
 
 static double kbi_single_end(void) {
     kbi_launch_end();
-    kbi_lab.gpu.at = 0;
+    kbi_meter.gpu.at = 0;
     kbi_gate_learn();
-    return kbi_lab.gpu.ns[0];
+    return kbi_meter.gpu.ns[0];
 }
 
 typedef struct kbi_graph { // the block captured once, and many times in a row
@@ -8069,7 +8071,7 @@ typedef struct kbi_graph { // the block captured once, and many times in a row
 
 static double kbi_sample_mean(int size) {
     double sum = 0;
-    for (int i = 0; i < size; i++) sum += kbi_lab.gpu.ns[i];
+    for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
     return sum / size;
 }
 
@@ -8093,13 +8095,13 @@ static int64_t kbi_events_begin(kbi_run* run) {
             if (s->traced && !kbi_cupti_open())
                 kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
         }
-        if (kbi_lab.cupti.open) kbi_cupti_forget(); // what set-up launched
+        if (kbi_meter.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
         kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
         s->open = true;
-        s->stops = kbi_lab.stops;
+        s->stops = kbi_meter.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -8108,8 +8110,8 @@ static int64_t kbi_events_begin(kbi_run* run) {
 // Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
-    run->sampling.alarms = kbi_lab.gpu.alarmed ? run->sampling.alarms + 1 : 0;
-    bool spoilt = kbi_lab.gpu.alarmed || run->sampling.stops != kbi_lab.stops;
+    run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
+    bool spoilt = kbi_meter.gpu.alarmed || run->sampling.stops != kbi_meter.stops;
     if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
@@ -8122,13 +8124,13 @@ static bool kbi_sample_counts(kbi_run* run) {
 static bool kbi_sample_complete(kbi_run* run) {
     if (!kbi_launch_end()) return false;
     run->sampling.open = false;
-    kbi_lab.gpu.at = 0;
+    kbi_meter.gpu.at = 0;
     return kbi_sample_counts(run);
 }
 
 // The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
 static int kbi_empty_of(const kbi_shape* shape) {
-    kbi_calibration* c = &kbi_lab.calibration;
+    kbi_calibration* c = &kbi_meter.calibration;
     for (int i = 0; i < c->n_empties; i++)
         if (memcmp(&c->empties[i].shape, shape, sizeof *shape) == 0) return i;
     if (c->n_empties && !kbi_launch_empty(shape)) return 0;
@@ -8141,29 +8143,29 @@ static int kbi_empty_of(const kbi_shape* shape) {
 // What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
 // alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
-    kbi_empty* empty = &kbi_lab.calibration.empties[which];
-    kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
+    kbi_empty* empty = &kbi_meter.calibration.empties[which];
+    kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
     double sorted[KBI_RECENT];
     kbi_single_begin(gated, mode == KBI_COLD);
     kbi_launch_empty(&empty->shape);
     double ns = kbi_single_end();
-    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = ns;
+    if (!kbi_meter.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = ns;
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
     if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
     return kbi_trimmed(sorted, n, n / 8);
 }
 
-static const int kbi_truth_threads[] = { 32, 256, 1024 };
+static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
 // The time of an empty kernel, interpolated between the shapes that were measured.
-static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
-    const kbi_truth* truth = &kbi_lab.calibration.truth;
+static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
+    const kbi_reference* truth = &kbi_meter.calibration.truth;
     const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
     double threads = shape->threads;
-    double all = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_lab.gpu.multiprocessors - 1.0, 1.0), 1.0);
+    double all = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0);
     int k = threads > 256;
-    double from = kbi_truth_threads[k], part = KBI_MAX(threads - from, 0) / (kbi_truth_threads[k + 1] - from);
+    double from = kbi_reference_threads[k], part = KBI_MAX(threads - from, 0) / (kbi_reference_threads[k + 1] - from);
     double one = one_block[k] + part * (one_block[k + 1] - one_block[k]),
            every = each[k] + part * (each[k + 1] - each[k]);
     return one + all * (every - one);
@@ -8177,7 +8179,7 @@ static const double kbi_bias_error_ns = 60;
 // them, which includes the way from one to the next; and what events read more around this shape, or behind an
 // eviction, than around the plainest one. It is no longer than what events read.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
-    double plain = NAN, reads = NAN, row = kbi_lab.calibration.row;
+    double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
         plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(mode, true, which);
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
@@ -8186,10 +8188,10 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
 // The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
 // bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
-    kbi_empty* of = &kbi_lab.calibration.empties[which];
-    double row = kbi_lab.calibration.row;
+    kbi_empty* of = &kbi_meter.calibration.empties[which];
+    double row = kbi_meter.calibration.row;
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_lab.calibration.measured) return kbi_truth_of(mode, &of->shape);
+    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &of->shape);
     if (!(of->most[mode] > 0)) of->most[mode] = kbi_most_of_empty(mode, which);
     *error = hypot(*error, of->most[mode] / sqrt(12));
     *apart = hypot(*apart, KBI_MAX(of->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
@@ -8197,15 +8199,15 @@ static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart)
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
-    const kbi_empty* of = &kbi_lab.calibration.empties[run->work.empty];
+    const kbi_empty* of = &kbi_meter.calibration.empties[run->work.empty];
     double empty = NAN;
-    int more = of->read[mode][gated && !kbi_lab.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
+    int more = of->read[mode][gated && !kbi_meter.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
     for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty);
     run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns, &run->m.bias_apart_ns);
-    run->m.bias_fitted = !kbi_lab.calibration.measured;
+    run->m.bias_fitted = !kbi_meter.calibration.measured;
     run->m.empty = run->work.empty;
     run->m.floor_ns = empty;
-    run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
+    run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
@@ -8213,9 +8215,9 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(false);
-    cudaGraphLaunch(exec, kbi_lab.gpu.stream);
+    cudaGraphLaunch(exec, kbi_meter.gpu.stream);
     kbi_launch_end();
-    return kbi_lab.gpu.ns[0];
+    return kbi_meter.gpu.ns[0];
 }
 
 // N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
@@ -8230,7 +8232,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     g->launches = (n + copies - 1) / copies * copies;
-    if (kbi_lab.cupti.open) return g->launches; // each is a sample of its own
+    if (kbi_meter.cupti.open) return g->launches; // each is a sample of its own
     run->m.launches = (int32_t)g->launches;
     // one of over 2 ms is a slot by itself: a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
@@ -8238,13 +8240,13 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
 }
 
 static void kbi_graph_capture_begin(void) {
-    cudaStreamBeginCapture(kbi_lab.gpu.stream, cudaStreamCaptureModeThreadLocal);
+    cudaStreamBeginCapture(kbi_meter.gpu.stream, cudaStreamCaptureModeThreadLocal);
 }
 
 static cudaGraphExec_t kbi_graph_capture_end(void) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t made = NULL;
-    if (cudaStreamEndCapture(kbi_lab.gpu.stream, &graph) != cudaSuccess)
+    if (cudaStreamEndCapture(kbi_meter.gpu.stream, &graph) != cudaSuccess)
         return cudaGetLastError(), (cudaGraphExec_t)NULL;
     if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
     cudaGraphDestroy(graph);
@@ -8264,18 +8266,18 @@ static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
 
 static double kbi_graph_slope(const kbi_graph* g) {
     double once = kbi_graph_ns(g->many[0], !g->ungated);
-    bool alarmed = kbi_lab.gpu.alarmed != 0;
+    bool alarmed = kbi_meter.gpu.alarmed != 0;
     double twice = kbi_graph_ns(g->many[1], !g->ungated);
-    if (alarmed) kbi_lab.gpu.alarmed = 1;
+    if (alarmed) kbi_meter.gpu.alarmed = 1;
     return (twice - once) / (double)g->launches;
 }
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
-    if (kbi_lab.cupti.open) {
+    if (kbi_meter.cupti.open) {
         double ns[4096];
         kbi_cupti_forget();
-        cudaGraphLaunch(g->many[0], kbi_lab.gpu.stream);
+        cudaGraphLaunch(g->many[0], kbi_meter.gpu.stream);
         kbi_stop_on_error(run, "in the timed loop");
         int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, 4096);
         if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
@@ -8284,14 +8286,14 @@ static void kbi_graph_alone(kbi_run* run) {
         run->m.bias_ns = run->m.floor_ns = 0;
         return;
     }
-    run->sampling.stops = kbi_lab.stops;
+    run->sampling.stops = kbi_meter.stops;
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
-    bool gated = kbi_lab.gpu.gated;
+    bool gated = kbi_meter.gpu.gated;
     if (!kbi_sample_counts(run)) return;
     run->m.ungated = !gated;
     run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
-    run->m.floor_ns = kbi_lab.calibration.graph_floor;
+    run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
 
@@ -8313,8 +8315,8 @@ static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
     if (!run->work.recorded) {
-        kbi_lab.cupti.flush(1);
-        if (kbi_lab.cupti.n % size == 0) run->work.recorded = kbi_lab.cupti.n / size;
+        kbi_meter.cupti.flush(1);
+        if (kbi_meter.cupti.n % size == 0) run->work.recorded = kbi_meter.cupti.n / size;
     }
     int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, KBI_COUNT(ns));
     for (int i = 0; i < n; i++) sum += ns[i];
@@ -8327,8 +8329,8 @@ static double kbi_cupti_group(kbi_run* run, int size) {
 static void kbi_launches_end(kbi_run* run) {
     double sorted[KBI_TRACED];
     kbi_sampling* s = &run->sampling;
-    const bool gated = kbi_lab.gpu.gated;
-    const int size = kbi_lab.gpu.size;
+    const bool gated = kbi_meter.gpu.gated;
+    const int size = kbi_meter.gpu.size;
     if (!kbi_sample_complete(run)) return;
     double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
     if (kbi_failed(run) || kbi_nan(ns)) return;
@@ -8404,15 +8406,15 @@ static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_lab.gpu.at = 0;
+        kbi_meter.gpu.at = 0;
         kbi_launch_begin(false);
         if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
         kbi_launch_end();
-        ns[i] = kbi_lab.gpu.ns[0];
+        ns[i] = kbi_meter.gpu.ns[0];
         if (i % 2 == 0) pair[i / 2] = ns[i];
     }
-    kbi_lab.calibration.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
-    kbi_lab.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
+    kbi_meter.calibration.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
+    kbi_meter.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
 // The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
@@ -8438,7 +8440,7 @@ static double kbi_calibrate_graph(const kbi_shape* shape) {
 
 static void kbi_calibrate(kbi_machine* m) {
     static const kbi_shape plainest = { 1, 32, 0, 1, 0, 1 };
-    kbi_calibration* c = &kbi_lab.calibration;
+    kbi_calibration* c = &kbi_meter.calibration;
     double error, apart;
     for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
     kbi_empty_of(&plainest);
@@ -8461,16 +8463,16 @@ static void kbi_calibrate(kbi_machine* m) {
 }
 
 // Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
-static bool kbi_measure_truth(kbi_truth* truth) {
+static bool kbi_measure_truth(kbi_reference* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
     if (!kbi_cupti_open()) return false;
     for (int i = 0; i < 200; i++) kbi_evict();
     for (int which = 0; which < 12 * KBI_EVENT_MODES; which++) {
         int mode = which / 12, writes = which / 6 % 2, wide = which / 3 % 2, deep = which % 3;
-        kbi_shape shape = { wide ? kbi_lab.gpu.multiprocessors : 1, kbi_truth_threads[deep], 0, 1, 0, writes };
+        kbi_shape shape = { wide ? kbi_meter.gpu.multiprocessors : 1, kbi_reference_threads[deep], 0, 1, 0, writes };
         int empty = kbi_empty_of(&shape);
-        cudaStreamSynchronize(kbi_lab.gpu.stream);
+        cudaStreamSynchronize(kbi_meter.gpu.stream);
         kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
         for (int i = 0; i < KBI_TRUTH_LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, empty);
         int n = kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
@@ -8482,10 +8484,10 @@ static bool kbi_measure_truth(kbi_truth* truth) {
 #endif
 
 // Another process measured this.
-static void kbi_truth_set(const kbi_truth* truth) {
+static void kbi_reference_set(const kbi_reference* truth) {
 #if KBI_CUDA
-    kbi_lab.calibration.truth = *truth;
-    kbi_lab.calibration.measured = true;
+    kbi_meter.calibration.truth = *truth;
+    kbi_meter.calibration.measured = true;
 #else
     (void)truth;
 #endif
@@ -8568,7 +8570,7 @@ static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     m->local_bytes = value[1];
     m->shared_bytes = value[2] + (int64_t)k->shared;
     if (fits && fits(&blocks, k->function, threads, k->shared) == 0)
-        m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
+        m->occupancy = 100.0 * blocks * threads / kbi_meter.gpu.max_threads;
     if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
@@ -9235,8 +9237,8 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_verdict* v = &kbi_lab.insight.verdict;
-    kbi_cupti* c = &kbi_lab.cupti;
+    kbi_verdict* v = &kbi_meter.insight.verdict;
+    kbi_cupti* c = &kbi_meter.cupti;
     char why[400];
     int error = 0;
     (void)kb;
@@ -9252,7 +9254,7 @@ static bool kbi_inspect_open(kb_state* kb) {
 // The callbacks of driver and runtime.
 static void kbi_inspect_switch(bool on) {
     if (!on) kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(on, kbi_calls.subscriber, domain);
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
     if (on) kbi_calls.on = true;
 }
 
@@ -9277,7 +9279,7 @@ static bool kbi_inspect_end(kb_state* kb) {
 static void kbi_inspect_close(kb_state* kb) {
     const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
-    kbi_verdict* v = &kbi_lab.insight.verdict;
+    kbi_verdict* v = &kbi_meter.insight.verdict;
     cudaDeviceSynchronize();
     if (!kbi_failed(run))
         kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
@@ -9434,11 +9436,11 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
             if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
             else if (which == KBI_ROOF_COPY && runtime)
-                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
             else if (which == KBI_ROOF_COPY)
                 kbi_gpu_copy_kernel(b, a, size);
             else if (runtime)
-                cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+                cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
             else
                 kbi_launch_wide(KBI_F_WRITE, write);
             ns[i] = kbi_single_end();
@@ -9464,7 +9466,7 @@ static void kbi_free_buffers(char* two[2]) {
 
 // Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
 static double kbi_reached_cold(int which, int power, double bias) {
-    double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    double* known = &kbi_meter.reached[which][power - KBI_REACHED_LEAST];
     size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
     char* two[2];
     if (*known > 0 || kbi_nan(*known)) return *known;
@@ -9497,7 +9499,7 @@ static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everythin
 // One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
-    void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
+    void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
     kbi_single_begin(true, cold);
     kbi_launch(KBI_F_READ, 1, 32, arguments);
     return kbi_single_end();
@@ -9553,7 +9555,7 @@ static void kbi_measure_memory(kbi_machine* m) {
 // KBI_UNTOLD: a launch failed.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
     double best = INFINITY;
-    void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
+    void *sink = kbi_meter.gpu.touch, *arguments[] = { &sink, &iterations };
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
         int failed = kbi_launch_wide(kernel, arguments);
@@ -9561,7 +9563,7 @@ static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t itera
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
         if (i) best = KBI_MIN(best, ns);
     }
-    return 2 * each * (double)iterations * kbi_lab.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
+    return 2 * each * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
@@ -9669,7 +9671,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
         kbi_single_begin(false, false);
         int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
-                                  workspace, kbi_lab.gpu.stream);
+                                  workspace, kbi_meter.gpu.stream);
         double ns = kbi_single_end();
         if (kbi_nan(ns)) break;
         if (i % 4 && !refused) best = KBI_MIN(best, ns);
@@ -9708,7 +9710,7 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
                 if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
                 if (zeros)
                     cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
-                                    kbi_lab.gpu.stream);
+                                    kbi_meter.gpu.stream);
                 else
                     kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
                 double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
@@ -9796,7 +9798,7 @@ static void kbi_want_roofs(kbi_run* run) {
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
-    kbi_gpu* g = &kbi_lab.gpu;
+    kbi_gpu* g = &kbi_meter.gpu;
     void *host = NULL, *device = NULL;
     cudaError_t e = cudaStreamCreate(&g->stream); // blocking: the default stream's work is waited for
     g->stream_number = 0;
@@ -9818,7 +9820,7 @@ static bool kbi_gpu_resources(char why[200]) {
 static void kbi_gpu_facts(kbi_machine* m) {
     struct cudaDeviceProp p;
     int runtime = 0, driver = 0;
-    kbi_gpu* g = &kbi_lab.gpu;
+    kbi_gpu* g = &kbi_meter.gpu;
     if (cudaGetDeviceProperties(&p, m->device) != cudaSuccess) return;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
@@ -9860,8 +9862,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
         if (library) snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
         if (library) dlclose(library);
     }
-    kbi_lab.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
-    kbi_lab.gpu.ungated = m->tool[0] != 0;
+    kbi_meter.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
+    kbi_meter.gpu.ungated = m->tool[0] != 0;
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
     signal(SIGALRM, kbi_gate_alarm);
     kbi_nvml_open(m);
@@ -9882,7 +9884,7 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
 }
 
 static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
-    kbi_calibration* c = &kbi_lab.calibration;
+    kbi_calibration* c = &kbi_meter.calibration;
     kbi_gpu_take_pages(recipe);
     if (!kbi_gpu_open(m, recipe->device)) return false;
     if (recipe->looked || recipe->inside) return true;
@@ -9924,7 +9926,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
     va_list list;
     (void)kb;
     va_start(list, format);
-    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
+    kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
     va_end(list);
 }
 
@@ -9956,7 +9958,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>alike     measure: whether later launches do what the first ones did, by their times.
+  >>work_change measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
@@ -9969,7 +9971,7 @@ static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 // long as it would be at the clock of the samples. What it finds is said when the function has returned: its
 // outputs may show for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
-    const kbi_alike* a = &run->alike;
+    const kbi_work_change* a = &run->alike;
     const int64_t n = run->m.n;
     double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char was[40], is[40];
@@ -9999,7 +10001,7 @@ static void kbi_look_for_shrinking(kbi_run* run) {
 // Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
 static void kbi_look_for_turns(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->by_clock;
-    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
+    double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
     double much = host ? kbi_turn_host : kbi_turn_gpu;
     if (!kbi_finite(bias)) bias = 0;
@@ -10019,11 +10021,11 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inside    measure: runs of the block for instruments, apart from those that are timed.
+  >>profiling measure: runs of the block for instruments, apart from those that are timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     kbi_text_free(&in->events);
     kbi_text_free(&in->gauges);
     kbi_text_free(&in->counters);
@@ -10035,7 +10037,7 @@ static void kbi_insight_clear(void) {
 
 // Whether an instrument wants a run of the block; opens those that are asked for, in turn.
 static bool kbi_inside_wants(kbi_run* run) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
     if (!in->by)
         in->by = !inspects ? kbi_process.instruments : run->backend->inspect ? run->backend->inspect() : NULL;
@@ -10053,20 +10055,20 @@ static bool kbi_inside_wants(kbi_run* run) {
 }
 
 static int64_t kbi_inside_begin(kbi_run* run) {
-    const kb_instrument* i = kbi_lab.insight.by;
+    const kb_instrument* i = kbi_meter.insight.by;
     int64_t runs = i->begin ? i->begin(&run->kb) : 1;
     return KBI_MAX(runs, (int64_t)1);
 }
 
 static void kbi_inside_end(kbi_run* run) {
-    const kb_instrument* i = kbi_lab.insight.by;
-    kbi_lab.insight.again = i->end && i->end(&run->kb);
+    const kb_instrument* i = kbi_meter.insight.by;
+    kbi_meter.insight.again = i->end && i->end(&run->kb);
     kbi_stop_on_error(run, "while it was looked into");
 }
 
 // An inspection follows the first run, too: if that ends in an error, the call is known that made it.
 static void kbi_inspect_first(kbi_run* run, bool begins) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     if (run->recipe->inside != KBI_WISH_STREAMS || kbi_failed(run)) return;
     if (begins && kbi_inside_wants(run))
         kbi_inside_begin(run);
@@ -10076,7 +10078,7 @@ static void kbi_inspect_first(kbi_run* run, bool begins) {
 
 // What was found, to be freed; what is left open is closed.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     kbi_inside head;
     if (in->open && in->by->close) in->by->close(&run->kb);
     if (kbi_failed(run)) kbi_insight_say("%.300s", run->m.message);
@@ -10415,7 +10417,7 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_mark(run, false);
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
-        run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
+        run->work.estimate_ns = kbi_now() - kbi_meter.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
         break;
     case KBI_AUDITED:
@@ -10444,7 +10446,7 @@ static bool kbi_can_run(kbi_run* run, bool host) {
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_unit unit;
-    kbi_lab.wall_end = kbi_now();
+    kbi_meter.wall_end = kbi_now();
     run->work.line = line;
     if (run->call.unit != KBI_NO_UNIT) {
         kbi_unit_end(run);
@@ -10466,7 +10468,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
     run->call.looped = true;
     if (unit == KBI_NO_UNIT || kbi_failed(run)) return run->call.unit = KBI_NO_UNIT, 0;
     const int64_t runs = kbi_unit_begin(run, unit);
-    kbi_lab.wall_start = kbi_now();
+    kbi_meter.wall_start = kbi_now();
     kbi_serialise();
     return runs;
 }
@@ -10511,16 +10513,16 @@ static void kbi_call_clear(void) {
     if (!kbi_before.known) {
         kbi_before.known = true;
         fegetenv(&kbi_before.floats);
-        kbi_before.state = kbi_leftovers_now();
+        kbi_before.state = kbi_process_state_now();
     }
     kbi_before_restore();
-    char* folder = kbi_lab.folder;
-    if (*folder ? chdir(folder) != 0 : !getcwd(folder, sizeof kbi_lab.folder)) *folder = 0; // it may be gone
+    char* folder = kbi_meter.folder;
+    if (*folder ? chdir(folder) != 0 : !getcwd(folder, sizeof kbi_meter.folder)) *folder = 0; // it may be gone
 }
 
 // The end of a process that a function forked and that did not end in it.
 static void kbi_stray(void) {
-    if (kbi_lab.strays) *kbi_lab.strays = kbi_lab.running;
+    if (kbi_meter.strays) *kbi_meter.strays = kbi_meter.running;
     _exit(1);
 }
 
@@ -10531,10 +10533,10 @@ static void kbi_call_function(kbi_run* run) {
     const uintptr_t of = (uintptr_t)run->of;
     const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
     if (own) kbi_call_clear();
-    kbi_lab.running = of;
-    if (own && !kbi_lab.strays) {
-        void* p = mmap(NULL, sizeof *kbi_lab.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
-        if (p != MAP_FAILED) kbi_lab.strays = (volatile uintptr_t*)p;
+    kbi_meter.running = of;
+    if (own && !kbi_meter.strays) {
+        void* p = mmap(NULL, sizeof *kbi_meter.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) kbi_meter.strays = (volatile uintptr_t*)p;
     }
     if (entry->build && entry->build->call)
         entry->build->call(entry->body, &run->kb);
@@ -10542,8 +10544,8 @@ static void kbi_call_function(kbi_run* run) {
         entry->body(&run->kb);
     if (!own) return;
     if (getpid() != here) kbi_stray();
-    if (!kbi_lab.strays || *kbi_lab.strays != of) return;
-    *kbi_lab.strays = 0;
+    if (!kbi_meter.strays || *kbi_meter.strays != of) return;
+    *kbi_meter.strays = 0;
     kbi_stop(run, KB_FLAG_BAD_CASE, "a process that the function forked returned from it; it has to end with _exit");
 }
 
@@ -10606,7 +10608,7 @@ static void kbi_body_ended(kbi_run* run) {
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
     if (broken) { // the cause of what else went wrong in this case; each one after it would fail
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
-        kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+        kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
         kbi_give_word(run, KB_FAILED);
     }
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
@@ -10644,7 +10646,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
     run->began = kbi_now();
-    kbi_lab.kept = kbi_lab.lost = 0;
+    kbi_meter.kept = kbi_meter.lost = 0;
     run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
@@ -10664,7 +10666,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
 static void kbi_run_finish(kbi_run* run) {
     if (run->m.status == KB_OK && kbi_only_checked(run)) {
         run->m.status = KB_SKIPPED;
-        kbi_remark(&run->m, "not timed under %s", run->machine->tool);
+        kbi_note(&run->m, "not timed under %s", run->machine->tool);
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
@@ -10696,7 +10698,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->work = work;
     bool wrong = (run->m.flags >> KB_FLAG_VERIFY_FAIL & 1) != 0;
     if (kbi_failed(run))
-        kbi_remark(&run->m, "with fresh inputs (seed %llu) %s%s", (unsigned long long)seed, when,
+        kbi_note(&run->m, "with fresh inputs (seed %llu) %s%s", (unsigned long long)seed, when,
                    wrong ? ", from which what is expected has to follow" : "");
     run->m.bytes = before.bytes, run->m.flops = before.flops, run->m.items = before.items;
     run->m.queries = before.queries, run->m.proven = before.proven;
@@ -10961,7 +10963,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
         bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
         if (begins && (!p[n] || p[n] == ';')) return;
     }
-    kbi_remark(&kb->run->m, "%s", text);
+    kbi_note(&kb->run->m, "%s", text);
 }
 
 void kb_expect(kb_state* kb, unsigned expectations) {
@@ -11009,7 +11011,7 @@ static void kbi_member_main(void* p) {
 // Lets a case go on until it rests again or is over.
 static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
     kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
-    kbi_lab.running = (uintptr_t)a->run.of;
+    kbi_meter.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
         kbi_fiber_resume(&a->fiber);
@@ -11238,7 +11240,7 @@ static bool kbi_comparison_settle(kbi_comparison* c) {
 static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = !kbi_comparison_settle(c), enough = false;
-    int64_t began = kbi_now() - kbi_lab.stood;
+    int64_t began = kbi_now() - kbi_meter.stood;
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
@@ -11250,7 +11252,7 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         c->rounds++;
         live = 0;
         for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
-        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stood - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
@@ -11643,7 +11645,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
+  >>comparison judge: processes of a case and implementations of a group: which is faster, and how certainly.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
@@ -11756,7 +11758,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
 
 // --- comparisons ---
 
-typedef struct kbi_rivals { // a group, as its processes measured it
+typedef struct kbi_compared { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
     int n, processes;
     int fastest;            // -1 where fewer than two have times
@@ -11764,7 +11766,7 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     // Of several processes, rows of log ratios in the pools, -1: none. [i]: the baseline over case i, [0]: over its A/A
     // control; [n + i]: case i over the fastest.
     int* rows;
-} kbi_rivals;
+} kbi_compared;
 
 static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
 
@@ -11782,7 +11784,7 @@ static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64
 
 // The same in one process (mine -1: the baseline and its A/A control); NAN if these were not measured together: a group
 // of more than 64 is several comparisons.
-static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
+static double kbi_judge_ratio_in(const kbi_compared* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
     const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
     *lo = *hi = (double)NAN;
@@ -11794,7 +11796,7 @@ static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, i
 
 // The same over all processes: the t interval of their log ratios. The errors of the biases that were taken off widen
 // it, but for launches of one shape, which share them.
-static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
+static double kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int theirs, int mine, double alpha,
                                    double* lo, double* hi) {
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
     double ratio = (double)NAN;
@@ -11821,7 +11823,7 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, 
 
 // Adds each process's ratio of two to a pool: from their rounds, or of their medians if they ran one after another. The
 // scatter of a ratio depends on the shorter of the two.
-static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
+static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
@@ -11842,7 +11844,7 @@ static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int 
 }
 
 // A group of n cases with results, of which the caller fills in m.
-static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int processes) {
+static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
     size_t cells = (size_t)n * (size_t)processes;
     memset(c, 0, sizeof *c);
     c->results = results;
@@ -11854,7 +11856,7 @@ static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int proces
 
 // Finds the fastest; adds, of several processes, the log ratios to the baseline and to the fastest. The pools are
 // settled when all groups of a batch have added theirs.
-static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
+static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     int timed = 0;
     for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
         const kbi_measured* m = c->m[k];
@@ -11877,15 +11879,15 @@ static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     for (int i = 0; i < c->n; i++) {
         if (!kbi_judge_has_time(&c->results[i])) continue;
         if (kbi_judge_has_time(&c->results[0]))
-            c->rows[i] = kbi_rivals_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : -1);
+            c->rows[i] = kbi_compared_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : -1);
         if (i && c->fastest > 0 && i != c->fastest)
-            c->rows[c->n + i] = kbi_rivals_pair(c, &pools->ratios, i, c->fastest);
+            c->rows[c->n + i] = kbi_compared_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
 // The verdict on an interval of the ratio of two. Different buffers raise the noise floor, but for several processes,
 // whose interval holds that. Without a noise floor nothing is faster or slower.
-static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
+static kb_verdict kbi_judge_verdict(const kbi_compared* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
     if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
     kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, *noise);
@@ -11894,7 +11896,7 @@ static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo
 
 // Speedup against the first of the group, with its interval and verdict, from common rounds, else as the ratio of the
 // times alone; the rating against the group's best verified time; and the winner.
-static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
+static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
     kb_result* base = c->results;
     bool certain = c->fastest >= 0;
@@ -11949,7 +11951,7 @@ static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
 
 // --- what else may tell two machines' times apart, as the system's files have it ---
 
-static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
+static void kbi_fact(kbi_environment* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
     f->of[f->n].name = name;
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
@@ -11974,7 +11976,7 @@ static double kbi_cpu_limit(const char* root) {
 }
 
 // root is empty but for tests.
-static void kbi_facts_read(kbi_facts* f, const char* root) {
+static void kbi_environment_read(kbi_environment* f, const char* root) {
     static const struct {
         const char *name, *path, *value; // NULL: the file's first line, or of "always [madvise] never" the chosen one
     } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
@@ -12015,7 +12017,7 @@ static void kbi_facts_read(kbi_facts* f, const char* root) {
 }
 
 // Puts them before those that the record has.
-static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
+static void kbi_record_facts(kb_result* r, const kbi_environment* f) {
     size_t size = sizeof(kb_param) * (size_t)(f->n + r->environment.n + 1);
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, size);
     memset(all, 0, size);
@@ -12092,7 +12094,7 @@ static void kbi_show_build(char* text, size_t size, const kb_build* b) {
 
 // Everything of a case but what was judged.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
-    static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
+    static const kbi_environment fitted = { { { "bias", "fitted" } }, 1, "" };
     kbi_result_take(r, KBI_OF_MEASURED, m);
     r->name = kbi_arena_text(r->owned, c->name);
     r->operation = kbi_arena_text(r->owned, c->entry->operation);
@@ -12228,7 +12230,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
-    kbi_facts_read(&s->facts, "");
+    kbi_environment_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
@@ -13015,7 +13017,7 @@ static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, con
     t->wins[t->n_wins++] = w;
 }
 
-// Records that stand together: a comparison, whose cases differ in nothing but the implementation, or cases without one.
+// Rows that stand together: a comparison, whose cases differ in the implementation alone, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     const kb_result* best = NULL;
     kbi_table_machine(t, rows[0]);
@@ -13581,7 +13583,7 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
     uint32_t inside;                              // bits of instruments: to be looked into, not measured
     double max_time;
-    kbi_truth truth;       // of the calibration, when it was measured
+    kbi_reference truth;       // of the calibration, when it was measured
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
 
@@ -13599,8 +13601,8 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     kbi_recipe_inside(&recipe, job->inside);
     if (!b) {
         if (!kbi_options_pin(o)) return NULL;
-        if (job->has_truth) kbi_truth_set(&job->truth);
-        kbi_lab.roofs = job->roofs, kbi_lab.core = job->core, kbi_lab.told = true;
+        if (job->has_truth) kbi_reference_set(&job->truth);
+        kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.told = true;
         b = kbi_backend_open(&recipe, machine);
         if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
         if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
@@ -13613,10 +13615,10 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
 }
 
 // The child process that asks CUPTI: writes the durations, or nothing.
-static int kbi_truth_main(void) {
+static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
-    kbi_truth truth;
+    kbi_reference truth;
     if (kbi_gpu_open(&machine, kbi_birth.in) && kbi_measure_truth(&truth))
         kbi_write_all(kbi_birth.out, (const char*)&truth, sizeof truth);
 #endif
@@ -13899,7 +13901,7 @@ typedef struct kbi_supervisor {
     void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
     void* collect_to;
     bool has_truth; // of the calibration, measured here
-    kbi_truth truth;
+    kbi_reference truth;
     unsigned inside;                       // bits of instruments: what is to be looked into
     kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
     int inspected;                         // the first case that was not
@@ -13914,16 +13916,16 @@ typedef struct kbi_supervisor {
 } kbi_supervisor;
 
 // What the process keeps that owns the terminal and the files.
-static struct kbi_desk {
+static struct kbi_control {
     volatile sig_atomic_t interrupted, one_process;
     kbi_supervisor run; // the one that is under way
-} kbi_desk;
+} kbi_control;
 
 // In one process a second signal ends what hangs. A worker is ended by the first, and a second must not come between
 // finished results and their file.
 static void kbi_interrupt(int number) {
-    signal(number, kbi_desk.one_process || kbi_desk.interrupted ? SIG_DFL : kbi_interrupt);
-    kbi_desk.interrupted = number;
+    signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
+    kbi_control.interrupted = number;
 }
 
 // A signal that was ignored at the start (nohup, a shell's background job) stays ignored.
@@ -13940,7 +13942,7 @@ static void kbi_watch_ends(void) {
 
 // Ctrl-Z stops the terminal's own process group, which the worker is not in: it stops and goes on with this process.
 static void kbi_suspend(int number) {
-    pid_t process = kbi_desk.run.worker.process;
+    pid_t process = kbi_control.run.worker.process;
     int kept = errno;
     signal(number, kbi_suspend);
     if (process > 0) kill(-process, SIGSTOP);
@@ -14014,7 +14016,7 @@ static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
     kbi_worker* w = &s->worker;
     const char* p = (const char*)what;
     double waits = 10 * kbi_start_limit(s);
-    while (n && !w->deaf && !kbi_desk.interrupted) {
+    while (n && !w->deaf && !kbi_control.interrupted) {
         ssize_t done = write(w->to, p, n);
         if (done > 0) {
             p += done, n -= (size_t)done;
@@ -14062,7 +14064,7 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     fcntl(from[0], F_SETFD, FD_CLOEXEC);
     pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
     close(from[1]);
-    for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_desk.interrupted; i++) {
+    for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_control.interrupted; i++) {
         if (!kbi_readable(from[0], 100)) continue;
         ssize_t n = kbi_read_some(from[0], (char*)&s->truth + have, sizeof s->truth - have);
         if (n <= 0) break;
@@ -14122,7 +14124,7 @@ static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
     if (w->retry == KBI_RETRY_DUE && m->status == KB_OK)
-        kbi_remark(&s->group.m[i],
+        kbi_note(&s->group.m[i],
                    "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
                    w->failed);
     if (w->retry) w->retry = KBI_RETRIED;
@@ -14311,7 +14313,7 @@ static kbi_pump kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     for (;;) {
         kbi_pump next = kbi_await(s);
-        if (kbi_desk.interrupted) return next;
+        if (kbi_control.interrupted) return next;
         if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
         if (next != KBI_PUMP_ON) return next;
         // the start of the device and the measurement of its peaks are no case's time, but have a limit, too
@@ -14416,7 +14418,7 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
     double limit = kbi_start_limit(s);
     bool hangs = next == KBI_PUMP_ON || s->worker.deaf;
     kbi_worker_kill(&s->worker);
-    if (kbi_desk.interrupted) return false;
+    if (kbi_control.interrupted) return false;
     if (!hangs)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else if (KBI_CUDA && s->recipe.target == KBI_ON_GPU)
@@ -14431,7 +14433,7 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
 // Until every wanted case of the group has its result. A case that is retried alone gets a fresh worker.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    while (!kbi_desk.interrupted) {
+    while (!kbi_control.interrupted) {
         int device = s->worker.device, alone = -1, left = 0;
         for (int i = g->n - 1; i >= 0; i--) {
             left += g->of[i].wanted;
@@ -14454,7 +14456,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>laps      program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
+  >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
@@ -14469,7 +14471,7 @@ typedef struct kbi_batch {
     kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
     kb_result* results;  // [row]
     int n_rows;
-    kbi_rivals* groups; // of rows
+    kbi_compared* groups; // of rows
     int n_groups;
     kbi_arena memory; // for all of these
 } kbi_batch;
@@ -14504,7 +14506,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     memset(&s->worker, 0, sizeof s->worker);
     s->worker.device = measures.device;
     s->inside = KBI_WISH_STREAMS;
-    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_desk.interrupted; at = next) {
+    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_control.interrupted; at = next) {
         int n = kbi_group_end(plan, at) - at;
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
@@ -14553,7 +14555,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     s->done = b->first;
     s->progress.process = s->process;
     s->progress.processes = b->processes;
-    for (int first = b->first, next; first < end && !kbi_desk.interrupted; first = next) {
+    for (int first = b->first, next; first < end && !kbi_control.interrupted; first = next) {
         int here = 0, at = first - b->first;
         next = kbi_group_end(s->plan, first);
         for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
@@ -14586,7 +14588,7 @@ static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
     if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
     kbi_worker_kill(&s->worker);
-    for (int first = b->first, next; first < b->first + b->n && !kbi_desk.interrupted; first = next) {
+    for (int first = b->first, next; first < b->first + b->n && !kbi_control.interrupted; first = next) {
         int at = first - b->first;
         next = kbi_group_end(s->plan, first);
         kbi_group_open(s, first, next - first, NULL, b->inside + at);
@@ -14662,17 +14664,17 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     for (int row = 0, end; row < b->n_rows; row = end) {
         int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
         for (end = row; end < b->n_rows && rows[end] < stop;) end++;
-        kbi_rivals* c = &b->groups[b->n_groups++];
-        kbi_rivals_open(c, b->results + row, end - row, processes);
+        kbi_compared* c = &b->groups[b->n_groups++];
+        kbi_compared_open(c, b->results + row, end - row, processes);
         for (int k = 0; k < c->n * processes; k++) {
             const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
             c->m[k] = m->samples ? m : NULL;
         }
-        kbi_rivals_pool(c, &pools);
+        kbi_compared_pool(c, &pools);
     }
     kbi_pool_settle(&pools.ratios, 0);
     kbi_pool_settle(&pools.equals, 0);
-    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
+    for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
 // --- stored, shown ---
@@ -14702,7 +14704,7 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
 
 static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
     kbi_progress_clear(&s->progress);
-    for (const kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) {
+    for (const kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) {
         kbi_store_add(&s->store, c->results, c->n, true);
         kbi_outputs_keep(&s->outputs, c->results, c->n);
         for (const kb_result* r = c->results; r < c->results + c->n; r++) {
@@ -14728,10 +14730,10 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
     b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
     b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
-    b.groups = (kbi_rivals*)kbi_arena_alloc(&b.memory, sizeof(kbi_rivals) * cases);
+    b.groups = (kbi_compared*)kbi_arena_alloc(&b.memory, sizeof(kbi_compared) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
-    for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
+    for (s->process = 0; s->process < b.processes && !kbi_control.interrupted; s->process++) kbi_batch_measure(s, &b);
     s->process = 0;
     kbi_batch_inside(s, &b);
     kbi_batch_judge(s, &b);
@@ -14799,7 +14801,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
     s->inspected = 0;
     s->done = 0;
-    if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
+    if (!kbi_meet(s, device)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0;
     bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
@@ -14835,7 +14837,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     }
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
-    for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
+    for (int first = 0, end; first < s->plan->n && !kbi_control.interrupted; first = end) {
         if (kbi_recalled(s->planned, s->plan, first)) {
             end = kbi_group_end(s->plan, first);
             kbi_show_recalled(s, first, end);
@@ -14892,7 +14894,7 @@ static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const k
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
-    kbi_supervisor* s = &kbi_desk.run;
+    kbi_supervisor* s = &kbi_control.run;
     bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
     kbi_supervisor_init(s, o, plan);
     s->collect = collect;
@@ -14912,17 +14914,17 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_desk.one_process = !s->isolated;
+    kbi_control.one_process = !s->isolated;
     if (!s->isolated) kbi_watch_stops();
     kbi_watch_ends();
     if (s->isolated) kbi_watch_unless_ignored(SIGTSTP, kbi_suspend);
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
     signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
-    for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
+    for (const kb_instrument* i = kbi_process.instruments; i && !kbi_control.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
     int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
-    for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
+    for (int device = 1; !code && all && device < s->machine.devices && !kbi_control.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++) s->budget.left_out += kbi_runs_here(s, &plan->cases[i]);
         if (!over) code = kbi_run_device(s, device, true);
@@ -14936,7 +14938,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         if (s->fewer)
             kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
                      (long long)o->procs);
-        if (kbi_desk.interrupted)
+        if (kbi_control.interrupted)
             kbi_warn("interrupted: cases that were not finished%s have no record",
                      o->procs > 1 ? " by 2 processes" : "");
     }
@@ -14947,7 +14949,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_desk.interrupted               ? KBI_EXIT_INTERRUPTED
+        code = kbi_control.interrupted               ? KBI_EXIT_INTERRUPTED
                : s->failed                        ? KBI_EXIT_FAILED
                : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
                                                   : kbi_nothing_measured(s);
@@ -14984,7 +14986,7 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
 
 // What is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
-    kbi_supervisor* s = &kbi_desk.run;
+    kbi_supervisor* s = &kbi_control.run;
     const kbi_machine* m = &s->machine;
     char name[64], gpu[160];
     kbi_supervisor_init(s, o, plan);
@@ -15066,13 +15068,13 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
 
 // A function that a program hands over, with what it says of it; without a function, a block between kb_open and
 // kb_close.
-typedef struct kbi_given {
+typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
     kb_function fn;
     void* user;
     const char* fault; // what is wrong with the description; NULL: nothing
-} kbi_given;
+} kbi_pending;
 
 static struct kbi_host_program { // the process of somebody else's main: what it measures on, opened once
     const kbi_backend* backend;
@@ -15108,7 +15110,7 @@ static const char* kbi_desc_fault(const kb_desc* d) {
 
 // first: of a comparison, whose name the others may leave out. Of a description at fault only the name is used, and the
 // implementation: the record says whose it is.
-static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
+static void kbi_pending_take(kbi_pending* g, const kb_desc* d, const kbi_pending* first) {
     kb_desc* own = &g->desc;
     memset(own, 0, sizeof *own);
     g->fault = !d              ? "kb_desc is NULL"
@@ -15126,7 +15128,7 @@ static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* firs
 }
 
 // Its texts are kept in the arena: the program may give up its own at once.
-static kbi_case kbi_given_case(kbi_given* g, kbi_arena* a, kb_body body, const kb_build* build) {
+static kbi_case kbi_pending_case(kbi_pending* g, kbi_arena* a, kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
     const kb_desc* d = &g->desc;
     kb_param dtype;
@@ -15169,7 +15171,7 @@ static void kbi_host_program_open(const kbi_recipe* recipe) {
     kbi_host_program.device = recipe->device;
 }
 
-static kb_result kbi_given_result(const kbi_case* c, kbi_measured* m, const kbi_recipe* recipe) {
+static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kbi_recipe* recipe) {
     kb_result r;
     kbi_session session;
     m->leaked = KB_NONE; // the program may keep what it likes
@@ -15191,7 +15193,7 @@ static struct kbi_watched {
 
 static void kbi_program_went_on(int number, siginfo_t* info, void* context) {
     const struct sigaction* before = &kbi_watched.before;
-    kbi_lab.stops = kbi_lab.stops + 1;
+    kbi_meter.stops = kbi_meter.stops + 1;
     if (before->sa_flags & SA_SIGINFO)
         before->sa_sigaction(number, info, context);
     else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
@@ -15226,7 +15228,7 @@ typedef struct kbi_embedded {
     kbi_run run; // first: the one is found from the other
     kbi_recipe recipe;
     kbi_case of;
-    kbi_given given;
+    kbi_pending given;
     kbi_arena arena;
 } kbi_embedded;
 
@@ -15234,10 +15236,10 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
-    kbi_given_take(&e->given, desc, NULL);
+    kbi_pending_take(&e->given, desc, NULL);
     kbi_recipe_of_desc(&e->recipe, &e->given.desc);
     kbi_host_program_open(&e->recipe);
-    e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
+    e->of = kbi_pending_case(&e->given, &e->arena, NULL, build);
     kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
@@ -15257,7 +15259,7 @@ kb_result kb_close(kb_state* kb) {
     kbi_watch_end();
     kbi_body_ended(&e->run);
     kbi_run_finish(&e->run);
-    r = kbi_given_result(&e->of, &e->run.m, &e->recipe);
+    r = kbi_pending_result(&e->of, &e->run.m, &e->recipe);
     kbi_measured_free(&e->run.m);
     kbi_arena_free(&e->arena);
     KBENCH_FREE(e);
@@ -15268,8 +15270,8 @@ kb_result kb_close(kb_state* kb) {
 
 kb_state* kb_current(void) { return kbi_host_program.current; }
 
-static void kbi_given_body(kb_state* kb) {
-    const kbi_given* g = (const kbi_given*)kb->run->of->entry->user;
+static void kbi_pending_body(kb_state* kb) {
+    const kbi_pending* g = (const kbi_pending*)kb->run->of->entry->user;
     bool over = true;
     kb->user = g->user;
     kbi_host_program.current = kb;
@@ -15281,8 +15283,8 @@ static void kbi_given_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// What the contest is about is said once, by its first description: in another one it is the same, or zero.
-static void kbi_given_join(kbi_given* g, const kb_desc* first) {
+// The first description says what the comparison is about; the others repeat it or leave it zero.
+static void kbi_pending_join(kbi_pending* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
 #define KBI_APART(member) (memcmp(&d->member, &first->member, sizeof d->member) != 0)
     bool apart = (d->device && KBI_APART(device)) || (d->seed && KBI_APART(seed)) ||
@@ -15308,14 +15310,14 @@ static void kbi_found_lost(kbi_measured* m) {
     kbi_measured_clear(m);
     m->status = KB_FAILED;
     m->flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
-    kbi_remark(m, "another function of the comparison lost the device, and this process cannot get it back");
+    kbi_note(m, "another function of the comparison lost the device, and this process cannot get it back");
 }
 
 static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
-    kbi_rivals c;
-    kbi_rivals_open(&c, results, n, 1);
+    kbi_compared c;
+    kbi_compared_open(&c, results, n, 1);
     for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
-    kbi_rivals_pool(&c, NULL);
+    kbi_compared_pool(&c, NULL);
     kbi_judge_group(&c, NULL);
 }
 
@@ -15324,7 +15326,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     if (n < 1 || n > KBI_CASES || !fns || !results)
         return kbi_error("kb_compare needs functions, and room for as many results"), false;
     size_t count = (size_t)n;
-    kbi_given* given = (kbi_given*)kbi_grow(NULL, sizeof(kbi_given) * count);
+    kbi_pending* given = (kbi_pending*)kbi_grow(NULL, sizeof(kbi_pending) * count);
     kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
@@ -15333,17 +15335,17 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_recipe recipe;
     bool good = true;
     memset(&arena, 0, sizeof arena);
-    memset(given, 0, sizeof(kbi_given) * count);
+    memset(given, 0, sizeof(kbi_pending) * count);
     memset(wanted, 1, count);
     for (size_t i = 0; i < count; i++) kbi_found_lost(&found[i]); // until its result comes
     for (int i = 0; i < (int)n; i++) {
-        kbi_given* g = &given[i];
-        kbi_given_take(g, descs ? &descs[i] : NULL, i ? &given[0] : NULL);
+        kbi_pending* g = &given[i];
+        kbi_pending_take(g, descs ? &descs[i] : NULL, i ? &given[0] : NULL);
         g->fn = fns[i];
         g->user = users ? users[i] : NULL;
         if (!g->fn && !g->fault) g->fault = "the function is NULL";
-        kbi_given_join(g, &given[0].desc);
-        cases[i] = kbi_given_case(g, &arena, kbi_given_body, build);
+        kbi_pending_join(g, &given[0].desc);
+        cases[i] = kbi_pending_case(g, &arena, kbi_pending_body, build);
         for (int k = 0; k < i && !g->fault; k++)
             if (!given[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
@@ -15354,7 +15356,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_run_cases(cases, &recipe, kbi_host_program.backend, &kbi_host_program.machine, 0, (int)n, wanted, &sink);
     kbi_watch_end();
     for (int i = 0; i < (int)n; i++) {
-        results[i] = kbi_given_result(&cases[i], &found[i], &recipe);
+        results[i] = kbi_pending_result(&cases[i], &found[i], &recipe);
         good = good && results[i].status == KB_OK;
     }
     kbi_found_judge(found, (int)n, results);
@@ -15376,13 +15378,13 @@ extern "C" bool kbi_calibrate_from(const void* truth, int64_t bytes);
 bool kbi_calibrate_from(const void* truth, int64_t bytes);
 #endif
 bool kbi_calibrate_from(const void* truth, int64_t bytes) {
-    kbi_truth given;
+    kbi_reference given;
     const double* ns = &given.ns[0][0][0][0];
     if (!KBI_CUDA || kbi_host_program.backend || !truth || bytes != (int64_t)sizeof given) return false;
     memcpy(&given, truth, sizeof given);
     for (size_t i = 0; i < sizeof given / sizeof *ns; i++)
         if (!(ns[i] > 1 && ns[i] < 1e6)) return false;
-    kbi_truth_set(&given);
+    kbi_reference_set(&given);
     return true;
 }
 #endif
@@ -15458,7 +15460,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
                KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_STARTED) kbi_block_standard_files();
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
+    if (kbi_birth.role == KBI_TRUTH) return kbi_reference_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
     kbi_csv_add();
     if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
@@ -15491,8 +15493,8 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         code = kbi_dry_run(o, &plan);
     else
         code = kbi_run_plan(o, &plan, NULL, NULL);
-    if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
-    if (kbi_desk.run.unstored) code = KBI_EXIT_USAGE;
+    if (code == KBI_EXIT_FINE && kbi_control.run.unseen) code = KBI_EXIT_USAGE;
+    if (kbi_control.run.unstored) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     return code;

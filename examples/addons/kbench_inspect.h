@@ -434,7 +434,7 @@ static struct kbi_energy { // state of the case
 
 static bool kbi_energy_read(double* mj) {
     unsigned long long now = 0;
-    const kbi_nvml* n = &kbi_lab.nvml;
+    const kbi_nvml* n = &kbi_meter.nvml;
     if (!n->device || !n->energy || n->energy(n->device, &now) != 0) return false;
     return *mj = (double)now, true;
 }
@@ -477,7 +477,7 @@ static void kbi_energy_idle(void) {
         kbi_energy_note(falls);
     }
     if (kbi_energy_span() > 0)
-        kbi_lab.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
+        kbi_meter.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
 }
 
 static bool kbi_energy_open(kb_state* kb) {
@@ -518,7 +518,7 @@ static bool kbi_energy_batch(int64_t launches) {
     const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
     kbi_energy_note(300000000);
-    if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) e->failed = true;
+    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess) e->failed = true;
     e->launches += launches;
     e->batch_ns = (double)(kbi_now() - e->submitting);
     double wanted = KBI_MAX(window, KBI_MIN(batches * e->batch_ns, most));
@@ -538,7 +538,7 @@ static bool kbi_energy_end(kb_state* kb) {
     do {
         if (e->launches && e->batch_ns < (double)KBI_SHORT_NS) graphs = KBI_MIN(2 * graphs, (int64_t)KBI_GRAPHS);
         e->submitting = kbi_now();
-        for (int64_t i = 0; i < graphs; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
+        for (int64_t i = 0; i < graphs; i++) cudaGraphLaunch(e->many, kbi_meter.gpu.stream);
     } while (kbi_energy_batch(graphs * e->each));
     return false;
 }
@@ -552,7 +552,7 @@ static void kbi_energy_close(kb_state* kb) {
     if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
         kbi_insight_say("NVML's energy counter %s", e->failed ? "failed while the block ran" : "did not change");
     else
-        kbi_lab.insight.energy_mj = mj / launches;
+        kbi_meter.insight.energy_mj = mj / launches;
 }
 
 #endif
@@ -563,7 +563,7 @@ static void kbi_energy_close(kb_state* kb) {
 
 // Stores a text of the profile under a key; returns its offset.
 KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     kbi_mapped* slot = kbi_map_find(&in->names, key);
     if (slot->key) return (int32_t)slot->at;
     kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
@@ -581,7 +581,7 @@ typedef struct kbi_recorded { // an event, with the correlation id that connects
 } kbi_recorded;
 
 static void kbi_activity_keep(const kbi_recorded* r) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     if (in->events.n / sizeof *r >= 4 * (size_t)KBI_INSIDE_EVENTS)
         in->dropped++;
     else
@@ -598,7 +598,7 @@ typedef struct kbi_activity_call { // CUpti_ActivityAPI
 static int32_t kbi_call_name(int domain, uint32_t id) {
     const char* name = NULL;
     char plain[128];
-    if (!kbi_lab.cupti.call || kbi_lab.cupti.call(domain, id, &name) != 0 || !name) name = "a call";
+    if (!kbi_meter.cupti.call || kbi_meter.cupti.call(domain, id, &name) != 0 || !name) name = "a call";
     snprintf(plain, sizeof plain, "%s", name);
     for (char* v = plain; (v = strstr(v, "_v")) != NULL; v++)
         if (v[2] && !v[2 + strspn(v + 2, "0123456789")]) *v = 0;
@@ -617,7 +617,7 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
 // How many warps of a kernel fit on a multiprocessor, and which resource is the limit. Registers are allocated to
 // warps in units of 256, in four partitions; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
 static void kbi_event_occupancy(kbi_event* e) {
-    const kbi_gpu* g = &kbi_lab.gpu;
+    const kbi_gpu* g = &kbi_meter.gpu;
     int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
     int registers = (e->registers * 32 + 255) / 256 * 256, shared = (e->shared + g->shared_taken + 127) / 128 * 128;
     double blocks = (double)e->grid[0] * e->grid[1] * e->grid[2];
@@ -639,7 +639,7 @@ static void kbi_event_occupancy(kbi_event* e) {
 static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     kbi_event* e = &to->event;
     char name[512];
-    kbi_mapped* known = kbi_map_find(&kbi_lab.insight.names, (uint64_t)(uintptr_t)r->name);
+    kbi_mapped* known = kbi_map_find(&kbi_meter.insight.names, (uint64_t)(uintptr_t)r->name);
     if (!known->key) kbi_kernel_name(name, sizeof name, r->name ? r->name : "a kernel");
     e->name = known->key ? (int32_t)known->at : kbi_insight_text((uint64_t)(uintptr_t)r->name, name);
     e->symbol = r->name ? kbi_insight_text(~(uint64_t)(uintptr_t)r->name, r->name) : e->name;
@@ -648,7 +648,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     e->lane = r->stream;
     e->registers = r->registers, e->local = (int32_t)r->local, e->shared = r->static_shared + r->dynamic_shared;
     uint32_t version = 0;
-    bool clusters = kbi_lab.cupti.version && kbi_lab.cupti.version(&version) == 0 && version >= 18;
+    bool clusters = kbi_meter.cupti.version && kbi_meter.cupti.version(&version) == 0 && version >= 18;
     for (int i = 0; i < 3; i++) {
         e->grid[i] = r->grid[i], e->block[i] = r->block[i];
         e->cluster[i] = clusters ? r->cluster[i] : 0;
@@ -688,13 +688,14 @@ static const int kbi_activities[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KB
                                       KBI_ACTIVITY_DRIVER };
 
 static void kbi_activity_off(int n) {
-    for (int i = 0; i < n && kbi_lab.cupti.disable; i++)
-        if (!kbi_lab.cupti.open || kbi_activities[i] != KBI_ACTIVITY_KERNEL) kbi_lab.cupti.disable(kbi_activities[i]);
+    for (int i = 0; i < n && kbi_meter.cupti.disable; i++)
+        if (!kbi_meter.cupti.open || kbi_activities[i] != KBI_ACTIVITY_KERNEL)
+            kbi_meter.cupti.disable(kbi_activities[i]);
 }
 
 static bool kbi_activity_open(kb_state* kb) {
     (void)kb;
-    kbi_cupti* c = &kbi_lab.cupti;
+    kbi_cupti* c = &kbi_meter.cupti;
     char why[400];
     int error = 0, n = 0;
     if (!kbi_cupti_load() || !c->time) return kbi_insight_say("%s", kbi_cupti_shut(why)), false;
@@ -703,19 +704,19 @@ static bool kbi_activity_open(kb_state* kb) {
     if (error) return false;
     c->flush(1); // delivers the records of the set-up
     c->look = kbi_activity_look;
-    kbi_lab.insight.runs = -1;
-    kbi_lab.insight.began = kbi_now();
+    kbi_meter.insight.runs = -1;
+    kbi_meter.insight.began = kbi_now();
     return true;
 }
 
 static int64_t kbi_activity_now(void) {
     uint64_t ns = 0;
-    return kbi_lab.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
+    return kbi_meter.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
 // Reads the values that are known.
 static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
-    const kbi_nvml* n = &kbi_lab.nvml;
+    const kbi_nvml* n = &kbi_meter.nvml;
     unsigned value = 0;
     if (!n->device) return;
     if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
@@ -725,13 +726,13 @@ static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
 static void kbi_activity_gauge(void) {
     kbi_gauge g = { kbi_activity_now(), NAN, NAN };
     kbi_nvml_gauge(&g.sm_mhz, &g.power_w);
-    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_lab.insight.gauges, (const char*)&g, sizeof g);
+    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_meter.insight.gauges, (const char*)&g, sizeof g);
 }
 
 // Starts a run like the timed ones: cold or hot, and behind the launch gate if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0 || kbi_copies_wait(run);
     if (in->runs >= 0) kbi_activity_gauge();
     kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
@@ -742,11 +743,11 @@ static int64_t kbi_activity_begin(kb_state* kb) {
 
 static bool kbi_activity_end(kb_state* kb) {
     kbi_run* run = kb->run;
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     int64_t ends = kbi_activity_now();
     kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    if (kbi_lab.gpu.alarmed && run->sampling.gated) return run->sampling.gated = false, true; // it waits at the gate
+    kbi_meter.gpu.at = 0;
+    if (kbi_meter.gpu.alarmed && run->sampling.gated) return run->sampling.gated = false, true; // it waits at the gate
     if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
     in->runs++;
     bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
@@ -763,7 +764,7 @@ static int kbi_recorded_order(const void* a, const void* b) { // enclosing event
 // Finds the runs and their calls. Of nested calls only the outermost is kept. callers: the call of each
 // correlation id.
 static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     kbi_event outer;
     int64_t at = -1;
     memset(&outer, 0, sizeof outer);
@@ -788,7 +789,7 @@ static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* even
 
 // Turns the records into the events of the block.
 static void kbi_activity_collect(kbi_run* run) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
     kbi_text events = KBI_BLANK;
     kbi_map callers = KBI_BLANK;
@@ -820,10 +821,11 @@ static void kbi_activity_close(kb_state* kb) {
     kbi_run* run = kb->run;
     size_t lost = 0;
     cudaDeviceSynchronize();
-    kbi_lab.cupti.flush(1);
-    kbi_lab.cupti.look = NULL;
+    kbi_meter.cupti.flush(1);
+    kbi_meter.cupti.look = NULL;
     kbi_activity_off(KBI_COUNT(kbi_activities));
-    if (kbi_lab.cupti.dropped && kbi_lab.cupti.dropped(NULL, 0, &lost) == 0) kbi_lab.insight.dropped += (int64_t)lost;
+    if (kbi_meter.cupti.dropped && kbi_meter.cupti.dropped(NULL, 0, &lost) == 0)
+        kbi_meter.insight.dropped += (int64_t)lost;
     kbi_activity_collect(run);
 }
 
@@ -1078,7 +1080,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
 static void kbi_range_pass(void) {
     uint64_t start[3] = { 0, 0, kbi_ranging.profiler },
              push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD_OF("block") };
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    cudaStreamSynchronize(kbi_meter.gpu.stream);
     if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
 }
 
@@ -1103,12 +1105,12 @@ static bool kbi_range_library(void) {
     char why[400];
     kbi_ranging.failed = false;
     if (!kbi_cupti_load()) return kbi_insight_say("%s", kbi_cupti_shut(why)), false;
-    kbi_range_find(kbi_lab.cupti.library);
+    kbi_range_find(kbi_meter.cupti.library);
     return true;
 }
 
 static void kbi_range_evict(void) {
-    if (kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
+    if (kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     kbi_evict();
 }
 
@@ -1139,12 +1141,12 @@ static double kbi_range_cold(const kbi_machine* m) {
 // For --env.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
-    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_lab.insight.message);
+    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.message);
 }
 
 static bool kbi_counters_open(kb_state* kb) {
     kbi_run* run = kb->run;
-    kbi_lab.insight.passes = 0;
+    kbi_meter.insight.passes = 0;
     kbi_look_persisting();
     if (!kbi_range_library()) return false;
     bool good = kbi_range_begin(run->machine->device, kbi_sought.counters);
@@ -1161,7 +1163,7 @@ static int64_t kbi_counters_begin(kb_state* kb) {
 
 static bool kbi_counters_end(kb_state* kb) {
     (void)kb;
-    return kbi_range_passed(++kbi_lab.insight.passes);
+    return kbi_range_passed(++kbi_meter.insight.passes);
 }
 
 static void kbi_counters_close(kb_state* kb) {
@@ -2021,13 +2023,13 @@ static bool kbi_code_command(kbi_text* command, const char* tool, const char* sy
 // Prints the code below the row of the case, or below its comparison group. A line on stderr says why there is
 // none.
 static void kbi_code_show(const kb_result* r) {
-    FILE* out = kbi_desk.run.table.how.out;
+    FILE* out = kbi_control.run.table.how.out;
     kbi_profile p;
     char tool[512], line[512];
     kbi_text command = KBI_BLANK;
     const kbi_event* hot = NULL;
     int lines = 0;
-    kbi_table_flush(&kbi_desk.run.table);
+    kbi_table_flush(&kbi_control.run.table);
     memset(&p, 0, sizeof p);
     if (r->inside && r->inside->events) kbi_profile_of(&p, r->inside);
     for (int i = 0; i < p.n_device && !hot; i++)
@@ -2086,7 +2088,7 @@ static bool kbi_look_told(const char* path, int* at) {
 // Runs each case's check, and its block between marks. The file gets a line for each case begun ("at 3"), then "done",
 // or "no GPU".
 static int kbi_look_main(const kbi_options* o) {
-    kbi_supervisor* s = &kbi_desk.run;
+    kbi_supervisor* s = &kbi_control.run;
     kbi_plan plan;
     const char* told = getenv(KBI_LOOK);
     int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
@@ -2265,7 +2267,7 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
         int64_t now = kbi_size_of(v->told) + kbi_size_of(words);
         if (now != size) size = now, moved = kbi_now();
         bool late = kbi_seconds_since(moved) > limit;
-        if ((late || kbi_desk.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
+        if ((late || kbi_control.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
         if (stopped && kbi_seconds_since(moved) > 2) kill(-process, SIGKILL);
         kbi_readable(-1, 20);
     }
@@ -2347,7 +2349,7 @@ static bool kbi_vendor_look(kbi_vendor* v) {
     kbi_vendor_self(v);
     kbi_vendor_say(v, true);
     int status = kbi_vendor_run(v, v->words, true);
-    if (kbi_desk.interrupted) return true;
+    if (kbi_control.interrupted) return true;
     kbi_vendor_read(v);
     bool over = kbi_look_told(v->told, &at);
     if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
@@ -2390,7 +2392,7 @@ static void kbi_vendor_remove(const kbi_vendor* v) {
 static bool kbi_vendor_before(int vendor) {
     kbi_vendor v;
     memset(&v, 0, sizeof v);
-    v.s = &kbi_desk.run;
+    v.s = &kbi_control.run;
     v.name = kbi_vendors[vendor].name;
     v.looks = &kbi_vendor_looks[vendor];
     bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
@@ -2467,7 +2469,7 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
 }
 
 static void kbi_vendor_after(int vendor) {
-    kbi_supervisor* s = &kbi_desk.run;
+    kbi_supervisor* s = &kbi_control.run;
     kbi_looks* seen = &kbi_vendor_looks[vendor];
     if (seen->n) kbi_looks_show(&s->table, s->plan, seen, kbi_vendors[vendor].name);
     kbi_looks_free(seen);

@@ -5493,7 +5493,7 @@ static bool kbi_figure_failed;             // --where left no record for --svg
 static const kbi_contrast* kbi_contrast_now(const kb_result* now, int64_t n) {
     kbi_regression* g = &kbi_regression_now;
     if (kbi_loaded_now) return kbi_loaded_now;
-    if (!g->o || !kbi_wanted.baseline || !n || kbi_desk.interrupted) return NULL;
+    if (!g->o || !kbi_wanted.baseline || !n || kbi_control.interrupted) return NULL;
     if (!g->contrast.before) kbi_regression_contrast(&g->contrast, &g->history, &g->before, now, n);
     return &g->contrast;
 }
@@ -6041,7 +6041,7 @@ static bool kbi_past_drop(int file, const char* path) {
 }
 
 static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* like) {
-    kbi_lines* l = &kbi_desk.run.store.lines;
+    kbi_lines* l = &kbi_control.run.store.lines;
     const char* path = kbi_options_now->jsonl;
     int file = like ? kbi_lines_lock(l) : kbi_open_input(path, false);
     bool none = file < 0 && errno == ENOENT && !like, good = none || (file >= 0 && kbi_past_read(file));
@@ -6179,14 +6179,14 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
 static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     double waits = 100 * seconds;
     for (int told = 0; !kbi_ended(process, status);) {
-        if (kbi_desk.interrupted || waits <= 0) {
+        if (kbi_control.interrupted || waits <= 0) {
             if (told == 0) kill(process, SIGTERM);
             if (told++ == 200) kill(process, SIGKILL);
         }
         kbi_readable(-1, 10);
         waits--;
     }
-    return !kbi_desk.interrupted && waits > 0;
+    return !kbi_control.interrupted && waits > 0;
 }
 
 // The time limit of a program: what remains of twice --budget plus 10 s, because a round that is cut off is lost.
@@ -6211,7 +6211,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
     double limit = kbi_race_limit(r);
     bool in_time = kbi_race_wait(process, &status, limit);
-    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
+    if (kbi_control.interrupted) return KBI_EXIT_INTERRUPTED;
     if (!in_time && r->rounds) return KBI_RACE_OVER;
     if (!in_time) {
         kbi_race_clear(r);

@@ -235,7 +235,7 @@ static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
     p->function = kbi_proof_functions[copy][p->kernel];
     // all blocks are resident at once, because tracing slows kernels whose blocks start one after another
     // (tests/gpu/shapes.cu)
-    p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_lab.gpu.multiprocessors * 4);
+    p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_meter.gpu.multiprocessors * 4);
 #endif
 }
 
@@ -261,7 +261,7 @@ static double kbi_proof_host_ns(const kbi_proof* p, bool step) {
 #if KBI_CUDA
 static void kbi_proof_launch(kbi_proof* p) {
     void* arguments[] = { &p->x, &p->y, &p->n, &p->ended, &p->wait };
-    kbi_lab.gpu.launch(p->function, p->blocks, 1, 1, 256, 1, 1, 0, kbi_lab.gpu.stream, arguments, NULL);
+    kbi_meter.gpu.launch(p->function, p->blocks, 1, 1, 256, 1, 1, 0, kbi_meter.gpu.stream, arguments, NULL);
 }
 
 // The given percentage of the kernel's time in SM cycles, in the cache state of the measurement.
@@ -274,8 +274,8 @@ static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
         kbi_launch_begin(mode == KBI_COLD);
         kbi_proof_launch(p);
         kbi_launch_end();
-        kbi_lab.gpu.at = 0;
-        ns[i] = kbi_lab.gpu.ns[0];
+        kbi_meter.gpu.at = 0;
+        ns[i] = kbi_meter.gpu.ns[0];
     }
     double wait = (kbi_median_of(ns, KBI_EACH, scratch) - run->machine->bias[mode]) * p->percent / 100 * mhz * 1e-3;
     return wait > 0 ? (uint64_t)wait : 0; // NaN if the clock is unknown; then there is no difference to find
@@ -346,7 +346,7 @@ static void kbi_spin_work(kb_state* kb, uint64_t cycles) {
     if (kb->gpu) {
 #if KBI_CUDA
         void* arguments[] = { &cycles };
-        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_lab.gpu.multiprocessors, 128, arguments);
+        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_meter.gpu.multiprocessors, 128, arguments);
 #endif
     } else {
         KB_TIME_HOST(kb) kbi_spin_host(cycles);
@@ -386,7 +386,7 @@ static bool kbi_set_aside(void* x, size_t bytes) {
     a.accessPolicyWindow.hitProp = x ? cudaAccessPropertyPersisting : cudaAccessPropertyNormal;
     a.accessPolicyWindow.missProp = x ? cudaAccessPropertyStreaming : cudaAccessPropertyNormal;
     bool good = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, x ? bytes : 0) == cudaSuccess &&
-                cudaStreamSetAttribute(kbi_lab.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
+                cudaStreamSetAttribute(kbi_meter.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
     kbi_look_persisting();
@@ -497,7 +497,7 @@ static void kbi_test_mistake(kb_state* kb) {
     void *p = NULL, *nowhere = (void*)(uintptr_t)4096;
     uint64_t cycles = 2000, far_cycles = 2000000, units = 16;
     void *spin[] = { &cycles }, *far_spin[] = { &far_cycles }, *bad[] = { &nowhere, &nowhere, &units };
-    cudaStream_t other = NULL, own = kbi_lab.gpu.stream;
+    cudaStream_t other = NULL, own = kbi_meter.gpu.stream;
     memset(host, 0, sizeof host);
     cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
     KB_TIME(kb) {
@@ -510,9 +510,9 @@ static void kbi_test_mistake(kb_state* kb) {
         if (kbi_is(what, "malloc")) cudaMalloc(&p, 1 << 20), cudaFree(p);
         if (kbi_is(what, "malloc_async")) cudaMallocAsync(&p, 1 << 20, kb->stream), cudaFreeAsync(p, kb->stream);
         if (kbi_is(what, "bad_address")) kbi_launch(KBI_F_COPY, 1, 32, bad);
-        kbi_lab.gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
-        if (kbi_lab.gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
-        kbi_lab.gpu.stream = own;
+        kbi_meter.gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
+        if (kbi_meter.gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
+        kbi_meter.gpu.stream = own;
     }
     cudaStreamDestroy(other);
 }
@@ -685,7 +685,7 @@ static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
         b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
         kbi_plan_free(&plan);
     }
-    if (kbi_desk.interrupted) return false;
+    if (kbi_control.interrupted) return false;
     if (!b->n && what) kbi_bar(b, false, what, "nothing was measured, exit code %d", b->code);
     return b->n > 0;
 }
@@ -943,7 +943,7 @@ static int kbi_selftest(const kbi_options* o) {
     fflush(stdout);
     kbi_bar_mistakes(&b);
     // an error message was printed
-    if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED;
+    if (!b.n && !kbi_control.interrupted) return b.code ? b.code : KBI_EXIT_FAILED;
     kbi_bar_counted_cold(&b);
     if (b.gpu) {
         kbi_bar_accuracy(&b, "");
@@ -956,7 +956,7 @@ static int kbi_selftest(const kbi_options* o) {
         kbi_bar_rivals(&b, "on the CPU", b.fast ? "brief" : "host");
     }
     KBENCH_FREE(b.seen);
-    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
+    if (kbi_control.interrupted) return KBI_EXIT_INTERRUPTED;
     if (b.skipped)
         printf("%d bar%s not be tested on this machine\n", b.skipped, b.skipped > 1 ? "s could" : " could");
     printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",

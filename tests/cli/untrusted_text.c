@@ -108,7 +108,7 @@ static int shown(const char* plant) {
     r.name = plant, r.inside = &in.head, r.gpu = plant;
     for (int width = 60; width < 200; width += 70) kbi_profile_show(&t, &r, width);
     fwrite(t.s, 1, t.n, stdout);
-    kbi_desk.run.table.how.out = stdout;
+    kbi_control.run.table.how.out = stdout;
     kbi_code_show(&r);
     kbi_text_free(&t);
     kb_result_free(&r);

@@ -1531,7 +1531,7 @@ static void test_graphs(void) {
     for (int i = 0; i < 3; i++)
         d[i].name = "row", d[i].implementation = names[i], d[i].mode = "graph", d[i].max_time = 0.05;
     d[2].expect = KB_EXPECT_NO_CAPTURE;
-    double each = kbi_lab.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // an empty one's gap
+    double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // an empty one's gap
     CHECK(!kb_compare(d, fns, NULL, 3, r));
     for (int i = 0; i < 2; i++) {
         CHECK_THAT(r[i].status == KB_OK, "%d: %s", i, r[i].message);
@@ -1586,13 +1586,13 @@ static void test_in_process(void) {
     CHECK_INT(r.status, KB_OK);
     CHECK(!((r.flags >> KB_FLAG_LEAK) & 1));
     // what was found out at the start
-    CHECK_INT(kbi_lab.gpu.multiprocessors, 132), CHECK_INT(kbi_lab.gpu.max_threads, 2048);
-    CHECK_INT(kbi_lab.gpu.clean_bytes, (int64_t)4 * 60 << 20), CHECK(!kbi_lab.gpu.ungated);
+    CHECK_INT(kbi_meter.gpu.multiprocessors, 132), CHECK_INT(kbi_meter.gpu.max_threads, 2048);
+    CHECK_INT(kbi_meter.gpu.clean_bytes, (int64_t)4 * 60 << 20), CHECK(!kbi_meter.gpu.ungated);
     // a pair of events with nothing between them: the 11 ns that the first one takes, in steps of 32
-    CHECK_THAT(kbi_lab.calibration.empty_pair >= 0 && kbi_lab.calibration.empty_pair <= 32, "an empty pair: %g ns",
-               kbi_lab.calibration.empty_pair);
-    CHECK_REAL(kbi_lab.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_lab.calibration.row, 576 + 400, 0.01);
-    CHECK_REAL(kbi_lab.calibration.graph_floor, 576 + 400, 1e-3);
+    CHECK_THAT(kbi_meter.calibration.empty_pair >= 0 && kbi_meter.calibration.empty_pair <= 32, "an empty pair: %g ns",
+               kbi_meter.calibration.empty_pair);
+    CHECK_REAL(kbi_meter.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_meter.calibration.row, 576 + 400, 0.01);
+    CHECK_REAL(kbi_meter.calibration.graph_floor, 576 + 400, 1e-3);
     kb_result_free(&r);
     test_answers();
     test_graphs();

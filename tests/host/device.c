@@ -42,16 +42,16 @@ static struct launched {
 } launched;
 static int take_launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                        unsigned shared, kb_stream stream, void** a, void** extra) {
-    CHECK(gy == 1 && gz == 1 && by == 1 && bz == 1 && stream == kbi_lab.gpu.stream && !extra);
+    CHECK(gy == 1 && gz == 1 && by == 1 && bz == 1 && stream == kbi_meter.gpu.stream && !extra);
     launched.f = f, launched.blocks = gx, launched.threads = bx, launched.shared = shared, launched.cluster = 1;
     launched.n++;
-    for (int i = 0; a && i < 3 && (f == kbi_lab.gpu.functions[KBI_F_READ] || f == kbi_lab.gpu.functions[KBI_F_COPY]);
+    for (int i = 0; a && i < 3 && (f == kbi_meter.gpu.functions[KBI_F_READ] || f == kbi_meter.gpu.functions[KBI_F_COPY]);
          i++)
         memcpy(&launched.words[i], a[i], 8);
-    for (int i = 0; a && i < 2 && f == kbi_lab.gpu.functions[KBI_F_GATE]; i++) memcpy(&launched.words[i], a[i], 8);
-    if (a && f == kbi_lab.gpu.functions[KBI_F_SPIN]) memcpy(&launched.words[0], a[0], 8);
+    for (int i = 0; a && i < 2 && f == kbi_meter.gpu.functions[KBI_F_GATE]; i++) memcpy(&launched.words[i], a[i], 8);
+    if (a && f == kbi_meter.gpu.functions[KBI_F_SPIN]) memcpy(&launched.words[0], a[0], 8);
     for (int i = 0; a && i < KBI_EMPTY_KERNELS; i++)
-        if (f == kbi_lab.gpu.functions[KBI_F_COUNT + i]) launched.first = ((void**)a[0])[0];
+        if (f == kbi_meter.gpu.functions[KBI_F_COUNT + i]) launched.first = ((void**)a[0])[0];
     return launched.error;
 }
 static int take_launch_as(const kbi_cu_config* c, void* f, void** a, void** extra) {
@@ -64,14 +64,14 @@ static int take_launch_as(const kbi_cu_config* c, void* f, void** a, void** extr
 }
 
 static void test_launches(void) {
-    kbi_cu_launch real = kbi_lab.gpu.launch;
-    kbi_cu_launch_as real_as = kbi_lab.gpu.launch_as;
+    kbi_cu_launch real = kbi_meter.gpu.launch;
+    kbi_cu_launch_as real_as = kbi_meter.gpu.launch_as;
     kbi_shape shape = { 7, 96, 1000, 1, 3, 0 };
-    char *before = NULL, *p = (char*)kbi_lab.gpu.touch;
+    char *before = NULL, *p = (char*)kbi_meter.gpu.touch;
     int moved = 0;
-    kbi_lab.gpu.launch = take_launch, kbi_lab.gpu.launch_as = take_launch_as;
+    kbi_meter.gpu.launch = take_launch, kbi_meter.gpu.launch_as = take_launch_as;
     CHECK(kbi_launch_empty(&shape));
-    CHECK(launched.f == kbi_lab.gpu.functions[KBI_F_COUNT + 3]), CHECK(launched.first == NULL);
+    CHECK(launched.f == kbi_meter.gpu.functions[KBI_F_COUNT + 3]), CHECK(launched.first == NULL);
     CHECK_INT(launched.blocks, 7), CHECK_INT(launched.threads, 96), CHECK_INT(launched.shared, 1000);
     shape.writes = 1;
     for (int i = 0; i < 50; i++) {
@@ -88,30 +88,30 @@ static void test_launches(void) {
     CHECK(!kbi_launch_empty(&shape));
     shape.cluster = 1;
     CHECK(!kbi_launch_empty(&shape));
-    shape.cluster = 2, launched.error = 0, kbi_lab.gpu.launch_as = NULL;
+    shape.cluster = 2, launched.error = 0, kbi_meter.gpu.launch_as = NULL;
     CHECK(!kbi_launch_empty(&shape));
     // what reads and copies, in pieces of 16 bytes by a full GPU
     kbi_gpu_read(p, 4096);
-    CHECK(launched.f == kbi_lab.gpu.functions[KBI_F_READ]), CHECK_INT(launched.words[1], 256);
+    CHECK(launched.f == kbi_meter.gpu.functions[KBI_F_READ]), CHECK_INT(launched.words[1], 256);
     CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
     kbi_gpu_copy_kernel(p + 64, p, 8192);
     CHECK(launched.words[0] == (uint64_t)(uintptr_t)(p + 64) && launched.words[1] == (uint64_t)(uintptr_t)p);
     CHECK_INT(launched.words[2], 512), CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
     // before a cold launch L2 is emptied, and four empty kernels find what that took along
-    launched.n = 0, kbi_lab.gpu.gated = false;
+    launched.n = 0, kbi_meter.gpu.gated = false;
     kbi_launch_begin(false);
     CHECK_INT(launched.n, 0);
     kbi_launch_begin(true);
-    CHECK_INT(launched.n, 1 + 4), CHECK(launched.f == kbi_lab.gpu.functions[KBI_F_NULL]);
-    CHECK_INT(launched.words[1], kbi_lab.gpu.clean_bytes / 16);
+    CHECK_INT(launched.n, 1 + 4), CHECK(launched.f == kbi_meter.gpu.functions[KBI_F_NULL]);
+    CHECK_INT(launched.words[1], kbi_meter.gpu.clean_bytes / 16);
     for (int persisting = 0; persisting < 2; persisting++)
         for (int cold = 0; cold < 2; cold++) {
             double resets = count_of("cudaCtxResetPersistingL2Cache");
-            kbi_lab.gpu.persisting = persisting;
+            kbi_meter.gpu.persisting = persisting;
             kbi_launch_begin(cold);
             CHECK_INT(count_of("cudaCtxResetPersistingL2Cache") - resets, persisting && cold);
         }
-    kbi_lab.gpu.persisting = false;
+    kbi_meter.gpu.persisting = false;
     // a mark: two numbers for each case
     kbi_run* run = new_run();
     run->call.mark = 5;
@@ -127,7 +127,7 @@ static void test_launches(void) {
     launched.n = 0;
     kbi_gpu_mark(run, false);
     CHECK_INT(launched.n, 1);
-    kbi_lab.gpu.launch = real, kbi_lab.gpu.launch_as = real_as;
+    kbi_meter.gpu.launch = real, kbi_meter.gpu.launch_as = real_as;
 }
 
 static int refuse_wait(kb_stream s, unsigned long long a, unsigned v, unsigned f) {
@@ -139,7 +139,7 @@ static double alarm_in(void) {
     return (double)t.it_value.tv_sec + 1e-6 * (double)t.it_value.tv_usec + (double)t.it_interval.tv_sec;
 }
 static void test_gate(void) {
-    kbi_gpu* g = &kbi_lab.gpu;
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_cu_launch real = g->launch;
     kbi_cu_wait wait = g->wait_value;
     g->alarmed = 0, g->gated = true;
@@ -209,13 +209,13 @@ static void test_groups(void) {
         run->work.nodes = rows[i].nodes, run->work.estimate_ns = rows[i].estimate;
         run->sampling.gated = rows[i].gated;
         EQUAL(kbi_events_begin(run), 1);
-        CHECK_INT(kbi_lab.gpu.size, rows[i].size), CHECK_INT(kbi_lab.gpu.gated, rows[i].is_gated);
+        CHECK_INT(kbi_meter.gpu.size, rows[i].size), CHECK_INT(kbi_meter.gpu.gated, rows[i].is_gated);
         CHECK(run->sampling.open);
         for (int k = 1; k < rows[i].size; k++) { // one group, until its last launch has ended
-            CHECK(!kbi_sample_complete(run)), CHECK(run->sampling.open), CHECK_INT(kbi_lab.gpu.at, k);
+            CHECK(!kbi_sample_complete(run)), CHECK(run->sampling.open), CHECK_INT(kbi_meter.gpu.at, k);
             EQUAL(kbi_events_begin(run), 1);
         }
-        CHECK(kbi_sample_complete(run)), CHECK(!run->sampling.open), CHECK_INT(kbi_lab.gpu.at, 0);
+        CHECK(kbi_sample_complete(run)), CHECK(!run->sampling.open), CHECK_INT(kbi_meter.gpu.at, 0);
         CHECK_INT(run->m.retaken, 0);
     }
     // the first four launches of a warm-up stand alone
@@ -224,7 +224,7 @@ static void test_groups(void) {
     for (int n = 3; n < 5; n++) {
         run->alike.n = n, run->work.estimate_ns = 1000;
         kbi_events_begin(run);
-        CHECK_INT(kbi_lab.gpu.size, n < 4 ? 1 : 8);
+        CHECK_INT(kbi_meter.gpu.size, n < 4 ? 1 : 8);
         kbi_launch_end();
         run->sampling.open = false;
     }
@@ -233,7 +233,7 @@ static void test_groups(void) {
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
     for (int i = 0; i < 2; i++) {
         kbi_events_begin(run);
-        kbi_lab.gpu.alarmed = 1;
+        kbi_meter.gpu.alarmed = 1;
         CHECK(!kbi_sample_complete(run));
         CHECK_INT(run->sampling.alarms, i + 1), CHECK_INT(run->sampling.gated, i == 0);
     }
@@ -242,7 +242,7 @@ static void test_groups(void) {
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
     for (int i = 0; i < 3; i++) {
         kbi_events_begin(run);
-        kbi_lab.stops++;
+        kbi_meter.stops++;
         CHECK(!kbi_sample_complete(run));
     }
     CHECK_INT(run->m.retaken, 3), CHECK_INT(run->m.n, 5), CHECK(run->sampling.gated);
@@ -256,10 +256,10 @@ static struct CUgraph_st* graph_of(int nodes, double ns) {
     kbi_graph_capture_begin();
     for (int i = 0; i < nodes; i++) {
         operation o = { KERNEL, &of, ns, NULL, NULL, NULL };
-        submit(kbi_lab.gpu.stream, o);
+        submit(kbi_meter.gpu.stream, o);
     }
     cudaGraph_t g = NULL;
-    cudaStreamEndCapture(kbi_lab.gpu.stream, &g);
+    cudaStreamEndCapture(kbi_meter.gpu.stream, &g);
     return g;
 }
 static kbi_graph* kept_graph(int nodes, double ns) {
@@ -270,7 +270,7 @@ static kbi_graph* kept_graph(int nodes, double ns) {
 
 static double alarm_at_graph(void) { // where something waits behind the gate, in the first of both
     static int launches;
-    if (kbi_lab.gpu.gated && launches++ % 2 == 0) kbi_lab.gpu.alarmed = 1;
+    if (kbi_meter.gpu.gated && launches++ % 2 == 0) kbi_meter.gpu.alarmed = 1;
     return 0;
 }
 
@@ -335,7 +335,7 @@ static void test_graphs(void) {
     CHECK_REAL(kbi_graph_slope(&g), 3400, 0.002);
     run = new_run();
     run->work.graph = &g, run->call.unit = KBI_SAMPLE;
-    kbi_lab.calibration.graph_floor = 1234;
+    kbi_meter.calibration.graph_floor = 1234;
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
@@ -346,7 +346,7 @@ static void test_graphs(void) {
         CHECK_INT(run->m.n, !k), CHECK_INT(run->m.retaken, k ? 3 : 1), CHECK_INT(run->sampling.gated, !k);
     }
     kbi_graph_alone(run);
-    CHECK_INT(run->m.n, 1), CHECK_INT(run->m.retaken, 3), CHECK(run->m.ungated && !kbi_lab.gpu.gated);
+    CHECK_INT(run->m.n, 1), CHECK_INT(run->m.retaken, 3), CHECK(run->m.ungated && !kbi_meter.gpu.gated);
     CHECK_REAL(run->m.samples[0], 3400, 0.1);
     gpu.at_graph = NULL;
     for (int i = 0; i < 2; i++) cudaGraphExecDestroy(g.many[i]);
@@ -402,7 +402,7 @@ static void test_choose(void) {
         recipe.timing = (kbi_timing)traced[i].timing, recipe.mode = (kbi_mode)traced[i].mode;
         if (traced[i].graph) run->work.graph = &g;
         CHECK_THAT(kbi_gpu_choose(run) == traced[i].timer, "traced %d", i);
-        CHECK_INT(kbi_lab.cupti.open, traced[i].open), CHECK_INT(run->m.flags, 0);
+        CHECK_INT(kbi_meter.cupti.open, traced[i].open), CHECK_INT(run->m.flags, 0);
     }
     kbi_cupti_close();
 }
@@ -415,7 +415,7 @@ static void test_calibration(void) {
     double same[] = { 5, 5, 5.5 }, two[] = { 9, 5 };
     CHECK(isinf(kbi_least_gap(same, 3))), CHECK_REAL(kbi_least_gap(two, 2), 4, 0),
         CHECK(isinf(kbi_least_gap(two, 1)));
-    kbi_calibration* c = &kbi_lab.calibration;
+    kbi_calibration* c = &kbi_meter.calibration;
     // what a kernel of each shape takes, between those that were measured
     for (int i = 0; i < 24; i++) c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 1000 + 100 * i;
     static const struct {
@@ -426,24 +426,24 @@ static void test_calibration(void) {
                  { 1, 32, 1, 1600 },  { 132, 32, 0, 1300 }, { 500, 1024, 1, 2100 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_shape s = { rows[i].blocks, rows[i].threads, 0, 1, 0, rows[i].writes };
-        CHECK_REAL(kbi_truth_of(KBI_COLD, &s), rows[i].want, 1e-12);
-        CHECK_REAL(kbi_truth_of(KBI_HOT, &s), rows[i].want + 1200, 1e-12);
+        CHECK_REAL(kbi_reference_of(KBI_COLD, &s), rows[i].want, 1e-12);
+        CHECK_REAL(kbi_reference_of(KBI_HOT, &s), rows[i].want + 1200, 1e-12);
     }
     kbi_shape half = { 66, 144, 0, 1, 0, 1 };
-    CHECK_REAL(kbi_truth_of(KBI_COLD, &half), 1650 + 300 * 65.0 / 131, 1e-12);
-    kbi_lab.gpu.multiprocessors = 1;
-    CHECK_REAL(kbi_truth_of(KBI_COLD, &half), 1950, 1e-12);
-    kbi_lab.gpu.multiprocessors = 132;
+    CHECK_REAL(kbi_reference_of(KBI_COLD, &half), 1650 + 300 * 65.0 / 131, 1e-12);
+    kbi_meter.gpu.multiprocessors = 1;
+    CHECK_REAL(kbi_reference_of(KBI_COLD, &half), 1950, 1e-12);
+    kbi_meter.gpu.multiprocessors = 132;
     // empty kernels by shape: each once, and what the GPU refuses counts as the plainest
-    kbi_cu_launch real = kbi_lab.gpu.launch;
-    c->n_empties = 0, kbi_lab.gpu.launch = take_launch, launched.error = 0;
+    kbi_cu_launch real = kbi_meter.gpu.launch;
+    c->n_empties = 0, kbi_meter.gpu.launch = take_launch, launched.error = 0;
     kbi_shape plainest = { 1, 32, 0, 1, 0, 1 }, other = { 1, 64, 0, 1, 0, 1 }, third = { 1, 96, 0, 1, 0, 1 };
     CHECK_INT(kbi_empty_of(&plainest), 0), CHECK_INT(kbi_empty_of(&other), 1), CHECK_INT(kbi_empty_of(&plainest), 0);
     CHECK_INT(kbi_empty_of(&other), 1), CHECK_INT(c->n_empties, 2);
     launched.error = 1;
     CHECK_INT(kbi_empty_of(&third), 0), CHECK_INT(c->n_empties, 2);
     launched.error = 0, c->n_empties = 0;
-    kbi_lab.gpu.launch = real;
+    kbi_meter.gpu.launch = real;
     // all of it: the virtual GPU's events count in 32 ns, its empty kernel takes 576, and 400 more in a graph
     memset(&c->truth, 0, sizeof c->truth), c->measured = false;
     double evictions = count_of("kbi_read");
@@ -495,9 +495,9 @@ static void test_calibration(void) {
     unsetenv("VIRTUAL_GRAPH_NODES");
     CHECK_REAL(kbi_calibrate_graph(NULL), 976, 0.01);
     // measured elsewhere
-    kbi_truth truth;
+    kbi_reference truth;
     for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
-    kbi_truth_set(&truth);
+    kbi_reference_set(&truth);
     kbi_calibrate(&machine);
     CHECK_STR(machine.truth, "measured by CUPTI");
     for (int mode = 0; mode < 2; mode++)
@@ -822,7 +822,7 @@ static void test_shape(void) {
         CHECK_INT(which, i), CHECK_INT(size, bytes[i]), CHECK_INT(from + 8, size);
     }
     kbi_text_free(&ptx);
-    kbi_calibration* cal = &kbi_lab.calibration;
+    kbi_calibration* cal = &kbi_meter.calibration;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
         kbi_seen seen;
@@ -874,7 +874,7 @@ static void test_spans(void) {
     } rows[] = { { 500, 900 }, { 100, 250 }, { 300, 320 }, { 300, 700 }, { 1000, 1001 } };
     static const double one[] = { 150, 20, 400, 400, 1 }, two[] = { 220, 600 }, three[] = { 600 }, four[] = { 800 },
                         five[] = { 901 };
-    kbi_cupti* c = &kbi_lab.cupti;
+    kbi_cupti* c = &kbi_meter.cupti;
     int (*flush)(uint32_t) = c->flush;
     double ns[8];
     c->flush = no_flush;
@@ -954,7 +954,7 @@ static void test_buffers(void) {
                  { KBI_ACTIVITY_KERNEL, 50, 50, "mine", 1 },
                  { KBI_ACTIVITY_KERNEL, 70, 90, NULL, 1 } };
     enum { ROWS = sizeof rows / sizeof *rows };
-    kbi_cupti kept = kbi_lab.cupti, *c = &kbi_lab.cupti;
+    kbi_cupti kept = kbi_meter.cupti, *c = &kbi_meter.cupti;
     uint8_t* buffer;
     size_t size, most;
     c->next = next_record, c->open = true, c->n = 0, n_to_come = ROWS;
@@ -1047,22 +1047,22 @@ static int name_call(int domain, uint32_t id, const char** name) {
     *name = names[id];
     return id == 6 && domain == 1;
 }
-static const char* text_at(int32_t at) { return kbi_lab.insight.texts.s + at; }
+static const char* text_at(int32_t at) { return kbi_meter.insight.texts.s + at; }
 static void test_names(void) {
     static const char* const plain[] = { "cudaLaunchKernel", "cuMemcpy", "a_vector", "b_v2_ptsz", "c_v",
                                          "a call",           "a call" };
     static const char* const ways[] = { "memcpy",      "memcpy HtoD", "memcpy DtoH", "memcpy HtoA",
                                         "memcpy AtoH", "memcpy AtoA", "memcpy AtoD", "memcpy DtoA",
                                         "memcpy DtoD", "memcpy HtoH", "memcpy PtoP", "memcpy" };
-    int (*call)(int, uint32_t, const char**) = kbi_lab.cupti.call;
+    int (*call)(int, uint32_t, const char**) = kbi_meter.cupti.call;
     new_run();
-    kbi_lab.cupti.call = name_call;
+    kbi_meter.cupti.call = name_call;
     for (uint32_t i = 0; i < 7; i++) CHECK_STR(text_at(kbi_call_name(1, i)), plain[i]);
     int32_t at = kbi_call_name(2, 6);
     CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at); // each once
-    kbi_lab.cupti.call = NULL;
+    kbi_meter.cupti.call = NULL;
     CHECK_STR(text_at(kbi_call_name(3, 0)), "a call");
-    kbi_lab.cupti.call = call;
+    kbi_meter.cupti.call = call;
     kbi_activity_copy c;
     memset(&c, 0, sizeof c);
     for (int i = 0; i < 12; i++) {
@@ -1079,7 +1079,7 @@ static void test_names(void) {
 static uint32_t version_is;
 static int version_now(uint32_t* version) { return *version = version_is, 0; }
 static void test_collect(void) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     kbi_run* run = new_run();
     kbi_activity k;
     kbi_activity_copy c;
@@ -1145,15 +1145,15 @@ static void test_collect(void) {
         CHECK_INT(e[6].grid[i], 2 + i), CHECK_INT(e[6].block[i], 8 + i), CHECK_INT(e[6].cluster[i], 20 + i);
     CHECK_INT(in->dropped, 0), CHECK_STR(in->message, "");
     kbi_text_free(&in->events);
-    int (*version)(uint32_t*) = kbi_lab.cupti.version;
+    int (*version)(uint32_t*) = kbi_meter.cupti.version;
     for (version_is = 17; version_is < 20; version_is++) { // clusters stand in records from version 18 on
         kbi_recorded to;
-        kbi_lab.cupti.version = version_is < 19 ? version_now : NULL;
+        kbi_meter.cupti.version = version_is < 19 ? version_now : NULL;
         memset(&to, 0, sizeof to);
         kbi_activity_kernel(&k, &to);
         for (int i = 0; i < 3; i++) CHECK_INT(to.event.cluster[i], version_is == 18 ? 20 + i : 0);
     }
-    kbi_lab.cupti.version = version;
+    kbi_meter.cupti.version = version;
     in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // no room
     k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_look(&k);
     CHECK_INT(in->dropped, 1);
@@ -1185,9 +1185,9 @@ static int joules_fail;
 static int energy_now(void* device, unsigned long long* mj) { return (void)device, *mj = joules, joules_fail; }
 static void test_joules(void) {
     struct kbi_energy* e = &kbi_energy;
-    int (*real)(void*, unsigned long long*) = kbi_lab.nvml.energy;
+    int (*real)(void*, unsigned long long*) = kbi_meter.nvml.energy;
     double mj = 0;
-    kbi_lab.nvml.energy = energy_now;
+    kbi_meter.nvml.energy = energy_now;
     joules = 5000;
     CHECK(kbi_energy_read(&mj)), CHECK_REAL(mj, 5000, 0);
     kbi_energy_restart();
@@ -1219,7 +1219,7 @@ static void test_joules(void) {
         e->first.at = 1000, e->latest.at = 1000 + rows[i].span, e->failed = rows[i].failed;
         e->first.launches = 3, e->latest.launches = 3 + rows[i].launches, e->many = NULL;
         kbi_energy_close(&run->kb);
-        CHECK_REAL(kbi_lab.insight.energy_mj, rows[i].want, 0), CHECK_STR(kbi_lab.insight.message, rows[i].message);
+        CHECK_REAL(kbi_meter.insight.energy_mj, rows[i].want, 0), CHECK_STR(kbi_meter.insight.message, rows[i].message);
     }
     // batches of some 10 ms: by what the first run took, then twice as many until one takes 5 ms
     static const struct {
@@ -1262,9 +1262,9 @@ static void test_joules(void) {
     e->last = 0;
     kbi_energy_restart();
     CHECK(e->failed);
-    joules_fail = 0, kbi_lab.nvml.energy = NULL;
+    joules_fail = 0, kbi_meter.nvml.energy = NULL;
     CHECK(!kbi_energy_read(&mj));
-    kbi_lab.nvml.energy = real;
+    kbi_meter.nvml.energy = real;
 }
 
 // --- counters: what is asked for ---
@@ -1288,7 +1288,7 @@ static void test_metrics(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         new_run();
         CHECK(kbi_range_choose(rows[i].set)), CHECK_INT(r->n, rows[i].n);
-        CHECK_STR(kbi_lab.insight.message, rows[i].message);
+        CHECK_STR(kbi_meter.insight.message, rows[i].message);
         if (i < 4)
             CHECK_STR(r->metrics[1], "dram__bytes.sum"), CHECK_STR(r->names[1], "dram_bytes"),
                 CHECK_STR(r->units[1], "B");
@@ -1307,17 +1307,17 @@ static void test_metrics(void) {
         says[1] = i == -2 ? 3 : 1;
         for (int k = 2; k < 8; k++) says[k] = k - 2 == i ? 1 : 3;
         CHECK_INT(kbi_range_supported(4), i == -2);
-        CHECK_HAS(kbi_lab.insight.message, i == -2 ? "" : i < 0 ? "a MIG instance" : why[i]);
+        CHECK_HAS(kbi_meter.insight.message, i == -2 ? "" : i < 0 ? "a MIG instance" : why[i]);
     }
     uint64_t w[16] = { 0 };
     for (int i = 0; i < 2; i++) { // an error is said once
         new_run(), r->failed = i;
         r->calls[KBI_RANGE_START] = refuses, r->calls[KBI_RANGE_STOP] = NULL;
         CHECK(!kbi_range(KBI_RANGE_START, w)), CHECK(r->failed), CHECK_INT(w[0], 24);
-        CHECK_STR(kbi_lab.insight.message, i ? "" : "cuptiRangeProfilerStart: CUPTI_ERROR_OF_SOME_KIND (9)");
+        CHECK_STR(kbi_meter.insight.message, i ? "" : "cuptiRangeProfilerStart: CUPTI_ERROR_OF_SOME_KIND (9)");
         new_run(), r->failed = i;
         CHECK(!kbi_range(KBI_RANGE_STOP, w)), CHECK(r->failed);
-        CHECK_HAS(kbi_lab.insight.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the one of CUDA 12.6");
+        CHECK_HAS(kbi_meter.insight.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the one of CUDA 12.6");
     }
     memset(r, 0, sizeof *r);
     kbi_insight_clear();
@@ -1338,11 +1338,11 @@ static void test_sensors(void) {
     kbi_nvml_reasons(&run->m, 0x4 | 0x13);
     CHECK_STR(run->m.throttle, "power brake, power cap");
     double mhz = 7, watts = 2;
-    void* device = kbi_lab.nvml.device;
-    kbi_lab.nvml.device = NULL;
+    void* device = kbi_meter.nvml.device;
+    kbi_meter.nvml.device = NULL;
     kbi_nvml_gauge(&mhz, &watts);
     CHECK_REAL(mhz, 7, 0), CHECK_REAL(watts, 2, 0);
-    kbi_lab.nvml.device = device;
+    kbi_meter.nvml.device = device;
     kbi_nvml_gauge(&mhz, &watts);
     CHECK_REAL(mhz, 1, 0), CHECK(watts > 10 && watts < 1000);
     CHECK_REAL(kbi_gpu_clock(), 1980, 0.001);
@@ -1363,9 +1363,9 @@ static void test_sensors(void) {
     CHECK_STR(kbi_gpu_wait(), "cudaErrorOfSomeKind: an error"), CHECK(kbi_gpu_wait() == NULL);
     CHECK_INT(kbi_gpu_pool_peak(false), 100 << 20);
     kbi_graph_capture_begin();
-    kbi_lab.gpu.at = 3;
+    kbi_meter.gpu.at = 3;
     kbi_gpu_abandon(); // a block that was left in its middle
-    CHECK(!gpu.capture), CHECK_INT(kbi_lab.gpu.at, 0);
+    CHECK(!gpu.capture), CHECK_INT(kbi_meter.gpu.at, 0);
     // coldness: not known where the other buffer is less than eight times as large, or places are too small to read
     size_t size = (size_t)1 << 20;
     kbi_machine small = machine;
@@ -1389,9 +1389,9 @@ static void test_opened(void) {
     CHECK_STR(m.gpu, "Virtual GPU"), CHECK_STR(m.cuda, runtime), CHECK_STR(m.driver, driver), CHECK_INT(m.sm, 90);
     CHECK_INT(m.memory, (int64_t)8 << 30), CHECK_INT(m.l2, 60 << 20), CHECK_INT(m.ecc, 1),
         CHECK_INT(m.multiprocessors, 132);
-    CHECK_INT(kbi_lab.gpu.max_threads, 2048), CHECK_INT(kbi_lab.gpu.all_registers, 65536);
-    CHECK_INT(kbi_lab.gpu.all_shared, 228 << 10), CHECK_INT(kbi_lab.gpu.most_blocks, 32);
-    CHECK_INT(kbi_lab.gpu.shared_taken, 1024), CHECK_INT(kbi_lab.gpu.clean_bytes, 4 * (60 << 20));
+    CHECK_INT(kbi_meter.gpu.max_threads, 2048), CHECK_INT(kbi_meter.gpu.all_registers, 65536);
+    CHECK_INT(kbi_meter.gpu.all_shared, 228 << 10), CHECK_INT(kbi_meter.gpu.most_blocks, 32);
+    CHECK_INT(kbi_meter.gpu.shared_taken, 1024), CHECK_INT(kbi_meter.gpu.clean_bytes, 4 * (60 << 20));
     CHECK(machine.gpu_present && machine.device == 0 && machine.devices == 1 && !machine.tool[0]);
     setenv("VIRTUAL_DEVICES", "0", 1);
     CHECK(!kbi_gpu_open(&none, 0) && !none.gpu_present), CHECK_STR(none.why, "no GPU: none found");
@@ -1440,16 +1440,16 @@ static int some_processes(void* device, unsigned* n, void* out) {
 }
 static int some_reasons(void* device, unsigned long long* mask) { return (void)device, *mask = 0x20, 0; }
 static void test_sensed(void) {
-    kbi_nvml was = kbi_lab.nvml;
+    kbi_nvml was = kbi_meter.nvml;
     int none;
-    kbi_lab.nvml.device = &none, kbi_lab.nvml.clock = some_clock, kbi_lab.nvml.power = some_power;
-    kbi_lab.nvml.temperature = some_heat, kbi_lab.nvml.processes = some_processes,
-    kbi_lab.nvml.reasons = some_reasons;
+    kbi_meter.nvml.device = &none, kbi_meter.nvml.clock = some_clock, kbi_meter.nvml.power = some_power;
+    kbi_meter.nvml.temperature = some_heat, kbi_meter.nvml.processes = some_processes,
+    kbi_meter.nvml.reasons = some_reasons;
     for (int i = 0; i < 3; i++) { // this process alone; two others; nobody can be asked
         kbi_measured m;
         double mhz = NAN, watts = NAN;
         kbi_measured_clear(&m), others_now = i == 1 ? 3 : 1;
-        if (i == 2) kbi_lab.nvml.device = NULL;
+        if (i == 2) kbi_meter.nvml.device = NULL;
         kbi_gpu_sense(&m), kbi_nvml_gauge(&mhz, &watts);
         CHECK_REAL(m.memory_clock, i == 2 ? (double)NAN : 1002, 0),
             CHECK_REAL(m.power, i == 2 ? (double)NAN : 123.456, 1e-12);
@@ -1457,7 +1457,7 @@ static void test_sensed(void) {
         CHECK_STR(m.throttle, i == 2 ? "" : "thermal (software)");
         CHECK_REAL(mhz, i == 2 ? (double)NAN : 1001, 0), CHECK_REAL(watts, i == 2 ? (double)NAN : 123.456, 1e-12);
     }
-    kbi_lab.nvml = was;
+    kbi_meter.nvml = was;
 }
 
 // The codes that cuBLASLt is asked by are those of CUDA's headers; 28 is CUDA_R_8F_E4M3, which older ones lack.
@@ -1501,7 +1501,7 @@ static void test_failed_peak(void) {
 }
 
 int main(void) {
-    kbi_lab.calibration.truth.ns[0][0][0][0] = 0;
+    kbi_meter.calibration.truth.ns[0][0][0][0] = 0;
     if (!CHECK(kbi_gpu_open(&machine, 0))) return test_end();
     machine.multiprocessors = 132;
     test_launches();

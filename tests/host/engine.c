@@ -77,13 +77,13 @@ static void test_absolute(void) {
     CHECK_INT(r.status, KB_OK);
     CHECK_THAT(r.time_ms >= 0 && r.time_ms < 1e-4 * SLOWER, "an empty function reads %g ms", r.time_ms);
     kb_result_free(&r);
-    kbi_lab.wall_step = 1000; // of a coarse clock; samples are a thousand of its steps long, whatever they hold
+    kbi_meter.wall_step = 1000; // of a coarse clock; samples are a thousand of its steps long, whatever they hold
     for (int i = 0; i < 2; i++) {
         r = kb_run(&d, nothing, NULL);
         double us = (double)r.launches_per_sample * r.time_ms * 1e3;
         CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us); // less where the machine was busy meanwhile
         kb_result_free(&r);
-        kbi_lab.wall_step = 0; // and 20 us where it is a fine one
+        kbi_meter.wall_step = 0; // and 20 us where it is a fine one
     }
 }
 

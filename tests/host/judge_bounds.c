@@ -639,13 +639,13 @@ static struct {
     kb_result of[RIVALS];
     kbi_measured m[PROCESSES * RIVALS];
     double samples[PROCESSES * RIVALS][2 + 2 * ROUNDS];
-    kbi_rivals c;
+    kbi_compared c;
 } contest;
 
 // Implementations that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
-    kbi_rivals_open(&contest.c, contest.of, n, processes);
+    kbi_compared_open(&contest.c, contest.of, n, processes);
     for (int i = 0; i < n; i++) {
         kbi_result_clear(&contest.of[i]);
         KBENCH_FREE(contest.of[i].owned), contest.of[i].owned = NULL;
@@ -670,7 +670,7 @@ static void judge_group(void) {
     kbi_pools pools;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, RIVALS, contest.c.processes);
-    kbi_rivals_pool(&contest.c, &pools);
+    kbi_compared_pool(&contest.c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
     kbi_judge_group(&contest.c, &pools);
     kbi_arena_free(&memory);
@@ -693,7 +693,7 @@ static void test_rivals(void) {
     kbi_pools pools;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, 3, PROCESSES);
-    meet(3, PROCESSES, three), kbi_rivals_pool(&contest.c, &pools), KBENCH_FREE(contest.c.m), KBENCH_FREE(contest.c.rows);
+    meet(3, PROCESSES, three), kbi_compared_pool(&contest.c, &pools), KBENCH_FREE(contest.c.m), KBENCH_FREE(contest.c.rows);
     CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
     CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
     kbi_arena_free(&memory);
@@ -824,8 +824,8 @@ static void test_roofs(void) {
     kbi_recipe_default(&r1), kbi_recipe_inside(&r1, 0), CHECK(r1.verify && r1.audit && !r1.inside);
     r1.fresh = true, kbi_recipe_inside(&r1, 2), CHECK(!r1.verify && !r1.fresh && r1.audit && r1.inside == 2);
     // notes of measuring, until there is no room for more
-    kbi_remark(&m, "a%d", 1), kbi_remark(&m, "b"), CHECK_STR(m.message, "a1; b");
-    for (int i = 0; i < 400; i++) kbi_remark(&m, "words");
+    kbi_note(&m, "a%d", 1), kbi_note(&m, "b"), CHECK_STR(m.message, "a1; b");
+    for (int i = 0; i < 400; i++) kbi_note(&m, "words");
     CHECK_INT(strlen(m.message), sizeof m.message - 1), CHECK_STR(m.message + sizeof m.message - 4, "...");
 }
 

@@ -21,8 +21,8 @@ static void put(const char* path, const char* text) {
 }
 
 static const char* fact(const char* name) {
-    static kbi_facts f;
-    kbi_facts_read(&f, root);
+    static kbi_environment f;
+    kbi_environment_read(&f, root);
     for (int i = 0; i < f.n; i++)
         if (strcmp(f.of[i].name, name) == 0) return f.of[i].value;
     return "";
@@ -70,7 +70,7 @@ static void test_limits(void) {
 
 // numbers are numbers in a record
 static void test_record(void) {
-    kbi_facts f;
+    kbi_environment f;
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
     memset(&f, 0, sizeof f);
@@ -148,7 +148,7 @@ static void test_differs(void) {
 
 // Of what is told of a machine as much as there is room for, and no text longer than its place.
 static void test_room(void) {
-    static kbi_facts f;
+    static kbi_environment f;
     char text[100], name[20][16];
     memset(&f, 0, sizeof f), memset(text, 'x', sizeof text - 1), text[99] = 0;
     for (int i = 0; i < 20; i++)

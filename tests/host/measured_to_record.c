@@ -88,11 +88,11 @@ static void test_remarks(void) {
     kbi_measured m;
     char longer[600];
     kbi_measured_clear(&m);
-    kbi_remark(&m, "%d sheep", 2);
-    kbi_remark(&m, "a dog");
+    kbi_note(&m, "%d sheep", 2);
+    kbi_note(&m, "a dog");
     CHECK_STR(m.message, "2 sheep; a dog");
     memset(longer, 'x', sizeof longer), longer[sizeof longer - 1] = 0;
-    for (int i = 0; i < 3; i++) kbi_remark(&m, "%s", longer);
+    for (int i = 0; i < 3; i++) kbi_note(&m, "%s", longer);
     CHECK_INT(strlen(m.message), sizeof m.message - 1);
     CHECK_INT(m.cache[0], 0); // what follows it
 }
@@ -1212,7 +1212,7 @@ static void test_nvtx(void) {
 
 // What a look inside gathers: texts and counters once each, and reasons one behind the other.
 static void test_insight(void) {
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     int32_t a = kbi_insight_text(1, "first"), b = kbi_insight_text(2, "second");
     CHECK_INT(a, 0), CHECK_INT(b, 6), CHECK_INT(kbi_insight_text(1, "else"), 0), CHECK_STR(in->texts.s + b, "second");
     kbi_insight_count("n", "B", 3), kbi_insight_count("m", "%", NAN), kbi_insight_count("n", "s", 4),
@@ -1269,7 +1269,7 @@ static void test_inside(void) {
     of[0].bit = 8; // no instrument's is the first: that is the inspection's
     kbi_backend b = kbi_cpu;
     kbi_run* run = new_run();
-    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight* in = &kbi_meter.insight;
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
@@ -1315,22 +1315,22 @@ static void test_wall(void) {
     for (int kind = 0; kind < 4; kind++) {
         run = new_run();
         run->call.unit = kind == 1 ? KBI_WARM : KBI_SAMPLE;
-        kbi_lab.coarse = kind == 2, kbi_lab.kept = kbi_lab.lost = 0;
+        kbi_meter.coarse = kind == 2, kbi_meter.kept = kbi_meter.lost = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
             for (int again = 0; again < 5 && !lost; again++) { // unless it was so in truth
-                kbi_lab.turn = kbi_turn_now(), kbi_lab.turn.ran -= 1000000;
-                int64_t was = kbi_lab.lost;
+                kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
+                int64_t was = kbi_meter.lost;
                 bool said = kbi_wall_lost(run, kind == 3 ? 1e6 : 5e6);
-                lost = kbi_lab.lost > was;
+                lost = kbi_meter.lost > was;
                 if (kind) CHECK(!said && !lost);
                 if (lost) CHECK_THAT(said == (i < 4), "loss %d of no kept ones", i);
                 if (kind) break;
             }
         }
-        if (kind == 0) CHECK_INT(kbi_lab.lost, 6);
+        if (kind == 0) CHECK_INT(kbi_meter.lost, 6);
     }
-    kbi_lab.kept = kbi_lab.lost = 0, kbi_lab.coarse = false;
+    kbi_meter.kept = kbi_meter.lost = 0, kbi_meter.coarse = false;
 }
 
 // Before a sample of the device's work by the host's clock its errors are looked for; host work waits for none.
@@ -1503,17 +1503,17 @@ static void test_now(void) {
 static void test_call_clear(void) {
     char first[500], now[500];
     struct itimerval timer, none;
-    kbi_lab.folder[0] = 0;
+    kbi_meter.folder[0] = 0;
     CHECK(getcwd(first, sizeof first) != NULL);
     kbi_call_clear();
-    CHECK_STR(kbi_lab.folder, first);
+    CHECK_STR(kbi_meter.folder, first);
     memset(&timer, 0, sizeof timer), timer.it_value.tv_sec = 1000, timer.it_interval.tv_sec = 1000;
     CHECK(chdir("/") == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0);
     kbi_call_clear();
     CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
     CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
-    snprintf(kbi_lab.folder, sizeof kbi_lab.folder, "/none"), kbi_call_clear(); // it is gone: the next one is kept
-    CHECK_STR(kbi_lab.folder, ""), kbi_call_clear(), CHECK_STR(kbi_lab.folder, first);
+    snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear(); // it is gone: the next one is kept
+    CHECK_STR(kbi_meter.folder, ""), kbi_call_clear(), CHECK_STR(kbi_meter.folder, first);
 }
 
 int main(void) {

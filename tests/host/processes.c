@@ -292,10 +292,10 @@ static void test_ratios(void) {
     double samples[2][5][2], sd, lo, hi;
     kb_result results[2];
     kbi_pools pools;
-    kbi_rivals c;
+    kbi_compared c;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, 2, 5);
-    kbi_rivals_open(&c, results, 2, 5);
+    kbi_compared_open(&c, results, 2, 5);
     for (int i = 0; i < 2; i++) {
         kbi_result_clear(&results[i]);
         results[i].time_ms = i ? 9 : 10;
@@ -309,7 +309,7 @@ static void test_ratios(void) {
             c.m[p * 2 + i] = &measured[i][p];
         }
     }
-    kbi_rivals_pool(&c, &pools);
+    kbi_compared_pool(&c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
     CHECK_REAL(kbi_judge_ratio_over(&c, &pools, 1, 0, 0.05, &lo, &hi), exp(-mean_of(ratios, 5, &sd)), 1e-12);
     kbi_judge_group(&c, &pools);
@@ -324,11 +324,11 @@ static void test_ratios(void) {
     CHECK_INT(results[1].winner_certain, 1);
     // without the last process
     kbi_pools_open(&pools, &memory, 2, 5);
-    kbi_rivals_open(&c, results, 2, 5);
+    kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
     for (int p = 0; p < 4; p++) measured[0][p].arms = measured[1][p].arms = 2;
     mean = mean_of(ratios, 4, &sd), reach = 3.182446305 * sd / sqrt(4);
-    kbi_rivals_pool(&c, &pools);
+    kbi_compared_pool(&c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
     kbi_judge_group(&c, &pools);
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
@@ -343,8 +343,8 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
     kbi_measured measured[2];
     double samples[2][2 * ROUNDS];
     kb_result results[2];
-    kbi_rivals c;
-    kbi_rivals_open(&c, results, 2, 1);
+    kbi_compared c;
+    kbi_compared_open(&c, results, 2, 1);
     for (int i = 0; i < 2; i++) {
         kbi_result_clear(&results[i]);
         kbi_measured_clear(&measured[i]);
@@ -358,7 +358,7 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
             samples[i][ROUNDS + k] = 1e6 * (1 + 1e-4 * (k * 7 % 11 - 5));
         }
     }
-    kbi_rivals_pool(&c, NULL);
+    kbi_compared_pool(&c, NULL);
     kbi_judge_group(&c, NULL);
     *noise = results[1].noise_floor;
     CHECK_INT(results[1].flags, 0);

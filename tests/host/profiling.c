@@ -57,7 +57,7 @@ KBENCH(many) {
 // Nothing that looks on may be in a process that times: of 20 groups, more than are measured in one go.
 KBENCH(apart, KB_AXIS("n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)) {
     bool looks = kb->run->recipe->inside != 0;
-    if (!looks && (kbi_lab.cupti.loaded || tracing.on)) kb_fail(kb, "CUPTI is here");
+    if (!looks && (kbi_meter.cupti.loaded || tracing.on)) kb_fail(kb, "CUPTI is here");
     KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 5000); }
 }
 KBENCH(takes_most) {

@@ -859,7 +859,7 @@ cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DP
 }
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void* p) {
     called(__func__);
-    if (p != (const void*)(uintptr_t)kbi_lab.gpu.flag) return cudaErrorInvalidValue;
+    if (p != (const void*)(uintptr_t)kbi_meter.gpu.flag) return cudaErrorInvalidValue;
     memset(a, 0, sizeof *a);
     a->type = gpu.reset ? cudaMemoryTypeUnregistered : cudaMemoryTypeHost;
     return cudaSuccess;

@@ -341,10 +341,10 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
 
 // --- from here on: kbi_ptx_proving, a module of its own that only the self-test loads ---
 // Kernels with memory, 256 threads a block. The block that ends last waits for so many cycles more and leaves the
-// counter as it found it: rivals that are slower by a known time are the same code as those that are equal.
+// counter as it found it: so implementations that are slower by a known time have the same code as equal ones.
 
 static __device__ void ending(uint32_t* ended, uint64_t wait) {
-    __threadfence(); // what a block wrote has arrived: the wait would otherwise pass beside atomics on their way
+    __threadfence(); // what a block wrote has arrived: otherwise the wait would overlap atomics in flight
     __syncthreads();
     if (threadIdx.x || atomicInc(ended, gridDim.x - 1) != gridDim.x - 1) return;
     uint64_t begin = cycle();
