@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # --html and --svg, from a run and from its file, for all kinds of records. --load reads the records of a page.
+# make test draws a part of the figures, make test-all (TEST_ALL=1) all of them.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
