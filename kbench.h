@@ -115,7 +115,7 @@ DATA FLOW
 
 OPTIONS
 
-    prog [options] [FILTER...]      --help lists the options of this build; FILTER is a regular expression
+    prog [options] [FILTER...]      --help, --help all; FILTER is a regular expression
     exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
     or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
     GPU and there is none; 130 interrupted, with all finished records written
@@ -5196,6 +5196,10 @@ static void kbi_option_unknown(const char* word, const char* name) {
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
+    if (kbi_is(name, "part")) {
+        kbi_error("%s is no longer an option: use --budget T, the time for all cases together", word);
+        return;
+    }
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
@@ -5210,7 +5214,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
         for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
     }
     bool near = best.distance <= 3;
-    kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
+    kbi_error("unknown option %s%s%s%s (--help all lists them)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
 }
 

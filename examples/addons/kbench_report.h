@@ -195,7 +195,7 @@ static bool kbi_options_gate_agree(void) {
         return kbi_error("--fail-on: there is nothing that can fail; add --baseline, --compare, --race or --goal"),
                false;
     if (kbi_wanted.race.n == 1) return kbi_error("--race takes two or more programs, the old one first"), false;
-    if (kbi_wanted.svg && !kbi_wanted.plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
+    if (kbi_wanted.svg && !kbi_wanted.plot) return kbi_error("--svg needs --plot KIND (--help all lists them)"), false;
     if (!kbi_wanted.svg && (kbi_wanted.plot || kbi_wanted.where.n))
         return kbi_error("--%s describes a figure; add --svg FILE", kbi_wanted.plot ? "plot" : "where"), false;
     return true;
@@ -5607,9 +5607,9 @@ static const kbi_plot* kbi_output_plot(const char* name) {
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++) kbi_offer(&best, kbi_plots[i].name);
     if (plot) return plot;
     if (best.distance <= 3)
-        kbi_error("--plot: no figure is called '%s'; the nearest name is '%s' (--help lists them)", name, best.name);
+        kbi_error("--plot: no figure is called '%s'; the nearest name is '%s' (--help all lists them)", name, best.name);
     else
-        kbi_error("--plot: no figure is called '%s' (--help lists them)", name);
+        kbi_error("--plot: no figure is called '%s' (--help all lists them)", name);
     return NULL;
 }
 

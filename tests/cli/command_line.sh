@@ -29,7 +29,7 @@ refuses() {
 }
 
 # --- lists of cases, operations and axes
-run $prog --help
+run $prog --help all
 check_rc "--help" 0
 for o in list list-ops list-sizes size filter exclude op impl dtype axis fast thorough device dry-run timeout no-isolate \
     json jsonl version quiet no-color no-progress max-time min-time iters warmup launches precision no-verify fresh no-audit shuffle seed cpu procs sort columns; do
@@ -39,6 +39,12 @@ for word in --quick -a -v FILTER 77 130; do check_out "--help says $word" "(^| |
 check_not_out "--help hides what is internal" kbi
 for line in $(awk 'length($0) > 100 { print NR }' "$out"); do fail "--help: line $line is over 100 columns"; done
 for o in cold hot rotate timer; do check_not_out "--help of a build without CUDA names --$o" "^ *--$o( |$)"; done
+run $prog --help
+check_rc "--help" 0
+if [ "$(wc -l < "$out")" -le 24 ]; then pass; else fail "--help has $(wc -l < "$out") lines, and a screen 24"; fi
+for o in list op axis device fast thorough budget procs json jsonl env; do check_out "--help names --$o" "^  --$o( |$)"; done
+check_out "--help names --help all" "^--help all "
+run $prog --help all
 check_out "--help of a build without CUDA: --device" '^ *--device cpu '
 run $prog -h
 check_rc "-h" 0
@@ -130,7 +136,7 @@ check_same "--shuffle keeps groups together" \
     "$(sed 's,/impl=[a-z]*,,' "$out" | uniq | sort | uniq -d | head -n 1)" ""
 
 # --- wrong input: exit code 2, and one line with the fix
-$prog --help > "$tmp/help"
+$prog --help all > "$tmp/help"
 refuses "unknown option" 'unknown option --fliter.*--filter' --fliter x
 refuses "unknown option, far from all" 'unknown option --zzzzzzzzzz.*--help' --zzzzzzzzzz
 refuses "unknown short option" 'unknown option -z' -z

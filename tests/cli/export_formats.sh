@@ -128,6 +128,6 @@ for option in "--load $tmp/a.json" "--md $tmp/x" "--gbench $tmp/x" "--go $tmp/x"
     check_rc "without add-ons: $option" 2
     check_err "without add-ons: $option" 'is an option of examples/addons/kbench_report.h: include it after kbench.h'
 done
-run "$tmp/small" --help
+run "$tmp/small" --help all
 check_not_out "without add-ons: --help" '--load|--md'
 finish

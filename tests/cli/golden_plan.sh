@@ -30,6 +30,7 @@ each() {
 }
 each << 'end'
 --help
+--help all
 --list
 --list-ops
 --list-sizes

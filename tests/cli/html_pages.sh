@@ -81,7 +81,7 @@ run "$tmp/prog" $quick --filter alone --baseline "$tmp/old.json" --html "$tmp/d.
 if grep -qF "<h2 id='changes'>" "$tmp/d.html"; then pass; else fail "a run with --baseline has no changes on its page"; fi
 
 # --- single figures
-run "$tmp/prog" --help
+run "$tmp/prog" --help all
 check_out "--help names the kinds" "^KIND: $(echo "$kinds" | sed 's/ /, /g')\.$"
 for kind in $kinds; do
     run "$tmp/kbench" --load "$tmp/a.json" --svg "$tmp/$kind.svg" --plot $kind

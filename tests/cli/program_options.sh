@@ -12,7 +12,7 @@ check_out "options of the program" '^tsv a.tsv level 7 loud 0$'
 run "$options" --loud --list
 check_out "an option without a value" '^tsv - level 0 loud 1$'
 unset TELL
-run "$options" --help
+run "$options" --help all
 check_rc "--help" 0
 check_out "--help: in a group of kbench" '^  --tsv FILE             records as TSV$'
 check_out "--help: a new group" '^of this program$'
