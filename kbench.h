@@ -297,32 +297,32 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "fix the kernel, or widen the tolerance of kb_check") \
     x(STALE, ERROR, "", "the last launch did not write the output that the first launch wrote", \
       "work done in only one launch would be divided by the number of launches", \
-      "write the output in every launch; reset state between launches in KB_SAMPLE") \
+      "write the output in every launch; reset state in KB_SAMPLE") \
     x(WORK_CHANGED, ERROR, "", "later launches did different work from the first launches", \
       "their time is not the time of the work that was checked", \
-      "do the same work in every launch; reset state between launches in KB_SAMPLE") \
+      "do the same work in every launch; reset state in KB_SAMPLE") \
     x(CUDA_ERROR, ERROR, "", "CUDA reported an error", "a failed launch returns at once and would look fast", \
       "run compute-sanitizer to find the failing access or call") \
     x(NO_WORK, ERROR, "", "the timed block submitted no work", "the time of an empty block is not a result", \
-      "launch on kb->stream; time host code in KB_TIME_HOST and keep its result with kb_keep") \
+      "launch on kb->stream; for host code use KB_TIME_HOST and kb_keep") \
     x(NO_LOOP, ERROR, "", "no timed block was reached", "there is nothing to time", \
       "put the work to be timed into KB_TIME(kb) { ... }") \
     x(LEFT_EARLY, ERROR, "", "the timed block was left before its end", "the skipped work would count as done", \
-      "do not leave the timed block by break, return or goto; continue is allowed") \
+      "do not leave the block by break, return or goto; continue is allowed") \
     x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", "the copy would count as kernel time", \
-      "move copies out of the block, or declare them: kb_expect(kb, KB_EXPECT_TRANSFER)") \
+      "move copies out of the block, or declare KB_EXPECT_TRANSFER") \
     x(SYNC_INSIDE, ERROR, "", "the timed block synchronises with the GPU", \
       "launch latency and waiting would count as kernel time", \
-      "synchronise after the block, or declare it: kb_expect(kb, KB_EXPECT_SYNC)") \
+      "synchronise after the block, or declare KB_EXPECT_SYNC") \
     x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", \
-      "an allocation takes longer than most kernels and would count as kernel time", \
-      "allocate before the block (cuBLAS: set a workspace), or declare it: KB_EXPECT_ALLOC") \
+      "an allocation takes longer than most kernels, and would be in the time", \
+      "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
     x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
       "the timer does not see that work, so the block would look too fast", \
-      "launch and copy on kb->stream, or make it wait for the other stream by an event") \
+      "launch on kb->stream, or let it wait for the other stream (an event)") \
     x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak of this machine", \
       "less work was done than kb_bytes or kb_flops declare, or none", \
-      "check kb_bytes, kb_flops (kb_flops_as: the type) and what the kernel computes") \
+      "check kb_bytes, kb_flops and its type, and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
       "cached data would be reported as data in memory", \
       "allocate the data with KB_ALLOC, or time cached data: --hot") \
@@ -344,7 +344,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(UNGATED, WARN, "UG", "the launches were not queued before the clock started", \
       "the time may include launch latency", "submit less work in the timed block, and do not synchronise there") \
     x(UNVERIFIED, WARN, "UV", "the output was not checked", "a wrong kernel could be as fast", \
-      "call kb_check(kb, got, want, n, tolerance) or KB_CHECK_EACH after the timed block") \
+      "call kb_check or KB_CHECK_EACH after the timed block") \
     x(THROTTLED, WARN, "TH", "the GPU lowered its clock because of power or heat", \
       "the kernel would be faster on a cool GPU", \
       "let the GPU cool, or lock a clock that it can sustain: nvidia-smi -lgc") \
@@ -358,8 +358,8 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
     x(BIMODAL, WARN, "BI", "the samples form two groups, each with at least a quarter of them", \
       "the median belongs to one group, and the next run may give the other", \
-      "look at samples_ms in the record; --procs 5 shows what other processes measure") \
-    x(OUTLIERS, WARN, "OU", "outliers move the median by more than the +-, or the mean by more than 10 %", \
+      "look at samples_ms in the record; --procs 5 shows other processes") \
+    x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
     x(NOISY, WARN, "NO", "the half-width of the interval exceeds 5 % of the time", \
       "smaller differences cannot be detected", "close other programs, use --cpu N, or raise --max-time") \
@@ -367,9 +367,9 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "raise --max-time or --iters") \
     x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
       "the placement of buffers alone changes the time by up to 3 %", \
-      "allocate the data with KB_ALLOC, in the same order in every implementation") \
+      "allocate with KB_ALLOC, in the same order in every implementation") \
     x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
-      "end the other processes (nvidia-smi lists them), or choose another --device") \
+      "end the other processes (see nvidia-smi), or use another --device") \
     x(DECLARED_BYTES, WARN, "DY", "kb_bytes declares over 10 % more bytes than the counters measured", \
       "GB/s and the share of the peak are too high", \
       "check the formula of kb_bytes; --counters shows the bytes that moved") \
@@ -5046,7 +5046,7 @@ static bool kbi_shard_of_slurm(kbi_options* o) {
         snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
         const char* s = getenv(variable);
         if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
-            return kbi_error("%s is '%s', which is no number from %d up", variable, s, i > 2), false;
+            return kbi_error("%s is '%s'; it must be a number of at least %d", variable, s, i > 2), false;
     }
     o->shards = (x[2] - x[1]) / x[3] + 1;
     o->shard = (x[0] - x[1]) / x[3] + 1;
@@ -5346,7 +5346,7 @@ static bool kbi_options_agree(const kbi_options* o) {
     option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
     if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
-        return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
+        return kbi_error("--min-time exceeds --max-time"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
         if (set->agree && !set->agree()) return false;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
@@ -5506,7 +5506,7 @@ static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
     kbi_word(l->at, &n);
     if (!n) return kbi_list_wrong(l, "a word is missing");
     for (size_t i = 0; i < n; i++)
-        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "words are without control characters");
+        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "a value has no control characters");
     if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
     l->at += n;
     return true;
@@ -5588,8 +5588,9 @@ static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
         if (!error) continue;
         char why[128];
         regerror(error, &p->of[p->n], why, sizeof why);
-        kbi_error("'%.100s' is not a regular expression: %s; what means itself stands behind a \\", texts->of[p->n],
-                  why);
+        kbi_error(
+            "'%.100s' is not a regular expression: %s; put \\ before a special character that is meant literally",
+            texts->of[p->n], why);
         return false;
     }
     return true;
@@ -6534,7 +6535,7 @@ typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
 typedef struct kbi_cu_config { // and CUlaunchConfig
     unsigned grid[3], block[3], shared;
     kb_stream stream;
-    kbi_cu_attribute* rules;
+    kbi_cu_attribute* attributes;
     unsigned n;
 } kbi_cu_config;
 typedef int (*kbi_cu_launch_as)(const kbi_cu_config* config, void* function, void** arguments, void** extra);
@@ -6879,8 +6880,11 @@ static double kbi_clock_step(void) {
         for (int k = 0; k < i % 41; k++) spent = spent + 1;
         ns[i] = (double)(kbi_now() - began);
     }
-    double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
-    return step > 0 ? step : 1e9;
+    double step = kbi_clock_lattice(ns, KBI_COUNT(ns)); // sorts them
+    if (ns[KBI_COUNT(ns) / 2] > 0) return step > 0 ? step : 1e9;
+    for (int i = 0; i < KBI_COUNT(ns); i++) // most readings do not differ from the one before: a coarse clock
+        if (ns[i] > 0) return ns[i];
+    return 1e9;
 }
 
 // Work behind this begins when that before it has ended.
@@ -6943,7 +6947,8 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias(false);
     if (!(kbi_meter.wall_step > 0)) kbi_meter.wall_step = kbi_clock_step();
     if (kbi_meter.wall_step > 20000)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
+        kbi_stop(run, KB_FLAG_BAD_CASE,
+                 "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
     if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_meter.stops;
@@ -8381,7 +8386,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     }
     if (open && both) return &kbi_gpu_timers[0][0];
     if (!graph && recipe->mode == KBI_GRAPH)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a function that can be captured, which this one is not");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a block that stream capture accepts; it rejects this one");
     if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
     run->sampling.traced = open;
@@ -10020,7 +10025,7 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
             for (int in = 0; in < 2; in++)
                 if (low[in] > much * high[!in] && low[in] - high[!in] > least)
                     snprintf(run->alike.differ, sizeof run->alike.differ,
-                             "one launch in %d takes another time than the others, again and again", p);
+                             "one launch in %d takes a different time from the others", p);
         }
 }
 
@@ -10620,8 +10625,8 @@ static void kbi_body_ended(kbi_run* run) {
     // another call is to follow with other inputs in the memory of this one
     bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
     if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
-        kb_note(&run->kb,
-                "not proven that the last launch wrote the outputs: what they held could not be set back before it");
+        kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
+                          "restored before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) {
@@ -10875,7 +10880,7 @@ static bool kbi_check_done(kbi_run* run, bool passed, double error, double toler
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
     if (passed || !kbi_last_run(run, true)) return passed;
-    kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
+    kbi_stop(run, KB_FLAG_STALE, "the last launch did not write the output, although an earlier one did");
     return true;
 }
 
@@ -10890,7 +10895,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
         return false;
     if (!(tolerance >= 0) || !kbi_finite(tolerance))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
-    if (!n) return kb_note(kb, "kb_check of no elements, which proves nothing"), true;
+    if (!n) return kb_note(kb, "kb_check of 0 elements proves nothing"), true;
     kbi_mark_read(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes);
@@ -11528,10 +11533,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
     if (empty) // one instruction takes as long as none: the loop's own are beside it
-        kbi_judge_say(r,
-                      "no longer than an empty %s: if that is too little for the work, the compiler did it in "
-                      "advance; kb_keep(x) of an input, before the work, hides x from it",
-                      m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
+        kbi_judge_say(
+            r,
+            "no longer than an empty %s: if that is too short for the work, the compiler did it in advance; "
+            "call kb_keep(x) on an input before the work",
+            m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -11602,7 +11608,7 @@ static void kbi_judge_withdraw(kb_result* r) {
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
-        kbi_judge_say(r, "not proven cold: whether the eviction empties L2 could not be measured on this machine");
+        kbi_judge_say(r, "not proven cold: it could not be measured whether the eviction empties the L2 cache");
     if (!kbi_finite(machine->cold) || machine->cold >= 0.7) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
     kbi_judge_say(r, "after the eviction %.0f %% of L2's data was still there", 100 * (1 - machine->cold));
@@ -11618,7 +11624,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
                       m->clock_high, m->sm_clock);
     if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
-        kbi_judge_say(r, "other programs had the processor for %.0f %% of the time, %lld times", m->cpu_waited,
+        kbi_judge_say(r, "other programs used the processor for %.0f %% of the time (%lld preemptions)", m->cpu_waited,
                       (long long)KBI_MAX(m->preemptions, (int64_t)0));
     if (m->cpu_stolen >= 1)
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
@@ -13086,7 +13092,7 @@ static void kbi_summary_signs(kbi_table* t) {
         const char* text;
     } signs[] = {
         { t->most > 0 && !t->how.quiet, text },
-        { t->cold && !t->how.quiet, "cold: a time ends before up to an L2 of what was written last reaches memory" },
+        { t->cold && !t->how.quiet, "cold: up to an L2 cache of written data may reach memory after the time ends" },
         { t->energy && !t->how.quiet,
           "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included" },
         { t->equivalent, "=: within 1 % of the baseline." },
@@ -13118,7 +13124,7 @@ static void kbi_summary_winner(kbi_table* t, const char* operation) {
         else if (!first || w->groups > first->groups)
             first = w;
     }
-    kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
+    kbi_putf(&line, "%s: %s", operation, first ? first->winner : "no significant winner");
     if (first) kbi_puts(&line, " is fastest");
     if (all > 1) kbi_putf(&line, " in %d of %d", first ? first->groups : all, all);
     if (first && kbi_finite(first->least)) {
@@ -14226,7 +14232,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
         if (g->of[j].wanted) i = j;
     if (i < 0) return;
     if (w->babble)
-        snprintf(died, sizeof died, "what its process sent is no answer of a worker");
+        snprintf(died, sizeof died, "its process sent an invalid message");
     else if (WIFSIGNALED(w->status))
         snprintf(died, sizeof died, "signal %d (%s)", number,
                  number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
@@ -15328,7 +15334,7 @@ static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build) {
     if (n < 1 || n > KBI_CASES || !fns || !results)
-        return kbi_error("kb_compare needs functions, and room for as many results"), false;
+        return kbi_error("kb_compare needs n functions and an array of n results"), false;
     size_t count = (size_t)n;
     kbi_pending* given = (kbi_pending*)kbi_grow(NULL, sizeof(kbi_pending) * count);
     kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
@@ -15463,7 +15469,8 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
                          KBI_NESTED, KBI_BIRTH),
                KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_STARTED) kbi_block_standard_files();
-    if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
+    if (kbi_birth.role == KBI_BUSY)
+        return kbi_error("a benchmark function cannot run other benchmarks"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_reference_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
     kbi_csv_add();

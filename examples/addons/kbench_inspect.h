@@ -1620,7 +1620,7 @@ static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit
 
 // --- ncu: one row per launch, with a row of units above (--page raw) ---
 
-// Skips columns that are not measurements: device rules, and parts of other metrics.
+// Skips columns that are not measurements: device attributes, and parts of other metrics.
 static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }

@@ -36,7 +36,7 @@ done
 for id in all speed roofline sizes heat ratios samples machine help data; do
     if grep -q "<h2 id='$id'>" "$tmp/a.html"; then pass; else fail "no section $id"; fi
 done
-for text in "FAIL</span>" "1 of 20 cases failed" "VERIFY_FAIL</b>" "fix the kernel, or the tolerance" "Content-Security-Policy"; do
+for text in "FAIL</span>" "1 of 20 cases failed" "VERIFY_FAIL</b>" "fix the kernel, or widen the tolerance" "Content-Security-Policy"; do
     if grep -qF "$text" "$tmp/a.html"; then pass; else fail "'$text' is not on the page"; fi
 done
 check_same "nothing is fetched" "$(sed '/kbench-data/,$d' "$tmp/a.html" | grep -oE '(src|href)=.?https?:[^ ]*|@import|url\(' | head -n 1)" ""

@@ -55,7 +55,7 @@ check_same "KB_ALLOC behind KB_SAMPLE" "$(field alloc_behind_sample status) $(fi
 check_same "a check of no elements: it is measured" "$(field check_of_nothing status)" '"ok"'
 check_same "a check of no elements: not verified" "$(field check_of_nothing verified)" null
 case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check of no elements: $(field check_of_nothing flags)" ;; esac
-check_same "a check of no elements: said once" "$(field check_of_nothing message)" '"kb_check of no elements, which proves nothing"'
+check_same "a check of no elements: said once" "$(field check_of_nothing message)" '"kb_check of 0 elements proves nothing"'
 check_same "beside another check it takes nothing away" "$(field nothing verified)" true
 
 # --- long texts: complete, or cut with dots
@@ -102,7 +102,7 @@ plain "what is said of it" "$err"
 check_same "it is said on one line" "$(wc -l < "$err" | tr -d ' ')" 1
 run "$tmp/misuse" --list -a "w=a${esc}[31m"
 check_rc "a word that a terminal would obey" 2
-check_err "a word that a terminal would obey" 'words are without control characters'
+check_err "a word that a terminal would obey" 'a value has no control characters'
 bars() { sed 's/\\|//g' | tr -cd '|' | wc -c | tr -d ' '; }
 check_same "Markdown: a row has its heading's columns" "$(grep '^| one' "$tmp/r.md" | bars)" \
     "$(grep -B 2 '^| one' "$tmp/r.md" | head -n 1 | bars)"

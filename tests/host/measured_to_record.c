@@ -997,7 +997,7 @@ static void test_unheld(void) {
         run->m.verified = verified ? 1 : -1;
         if (i == 4) run->call.last = KBI_PHASE_CHECK;
         kbi_body_ended(run);
-        CHECK_THAT((strstr(run->m.message, "could not be set back") != NULL) == (i == 2), "%d: %s", i,
+        CHECK_THAT((strstr(run->m.message, "could not be restored") != NULL) == (i == 2), "%d: %s", i,
                    run->m.message);
     }
 }
