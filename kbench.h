@@ -607,7 +607,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
     x(real, gpu_efficiency, rate, timed, "percent of the peak that limits it; cold: of a copy of the same size") \
     x(text, roof, rate, timed, \
-      "the peak that limits it: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+      "the limiting peak: copy, read, write, or an arithmetic type, as f32 or int8") \
     x(text, compute_roof, rate, timed, "the arithmetic peak of its type, whether it limits the case or not") \
     x(real, compute_roof_gflops, rate, timed, "1e9 operations per second of that peak") \
     x(text, bound, rate, timed, "memory, compute or latency; with counters also L2 or launch") \
@@ -15536,10 +15536,10 @@ void kb_default(const char* options) { kbi_process.usual = options; }
 
 #if KBI_CUDA
 // Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
-// driver since CUDA 10.1 loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made
-// the text, with nvcc 13.0.88: change it there. The pieces of an array are to be joined in order; C promises no more
-// than 4095 characters in one literal. The numbers of dtypes and kinds are compiled into kbi_fill: a change of the
-// enums stops the division.
+// driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
+// generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
+// order, because C guarantees only 4095 characters per literal. The numbers of dtypes and kinds are compiled into
+// kbi_fill; if an enum changes, this division fails to compile.
 // clang-format off
 enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
                                  && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&

@@ -61,11 +61,11 @@ if have python3; then
         '^>>fields \(foundation\) calls kbi_plan_make of >>plan \(plan\)'
     found "a later stage's public function" "$(before verdict 'static void kbi_planted(void) { kb_print(0, 0); }')" \
         '^>>[a-z_]+ \(measure\) calls kb_print of >>[a-z_]+ \(render\)'
-    found "a stage that reads options" "$(before rivals 'static int kbi_planted = KBI_OPTION_json;')" \
+    found "a stage that reads options" "$(before comparison 'static int kbi_planted = KBI_OPTION_json;')" \
         "^>>verdict \(judge\) reads the command line's options"
     found "stages out of order" '/^  >>registry / { sub("declare", "render") } { print }' 'is out of the order of the stages'
     found "no stage" '/^  >>plan +plan:/ { sub("plan:", "") } { print }' '>>plan: its header bears no stage'
-    found "contents that lack a section" '/^    >>stats / { next } { print }' '^contents: they have >>paired where the file has >>stats'
+    found "contents that lack a section" '/^    >>stats / { next } { print }' '^contents: they have >>spread where the file has >>stats'
     found "a macro without a prefix" "$(before verdict '#define PLANTED 1')" '^macro without a prefix: PLANTED'
     found "a file beyond its budget" '{ print; print "" }' '^size: [0-9]+ lines'
 else

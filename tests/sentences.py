@@ -85,7 +85,7 @@ def sentences(path):
     for line, piece in pieces(text):
         for s in re.split(r'(?<=[.!?])\s+(?=[A-Z`"(])', piece):
             words = re.findall(r"[A-Za-z][a-z'-]+", s)
-            if len(words) >= 4 and sum(map(len, words)) > len(s) / 2:
+            if len(words) >= 4 and sum(map(len, words)) > len(s) / 2 and not re.search(r'(^|\s)--op\b', s):
                 yield line, s.strip()
 
 

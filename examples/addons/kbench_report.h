@@ -3754,7 +3754,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
         kbi_draw_ecdf(t, &g, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
         shown[who] = true;
     }
-    snprintf(number, sizeof number, "%lld outside the range, drawn at the edge", (long long)beyond);
+    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }

@@ -23,6 +23,7 @@ KBI_CODE_BEGIN
 // driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
 // generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
 // order, because C guarantees only 4095 characters per literal.
+// clang-format off
 static const char* const kbi_ptx_proving[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
     // kbi_axpy(x, y, n, ended, wait): y = 0.5 x + 1.

@@ -1131,10 +1131,11 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
 
 # C names in messages of the library, and the names of the Python interface
 _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
-    (r"\bkb_check\(kb, got, want, n, tolerance\)(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
+    (r"\bkb_check\s+or\s+KB_CHECK_EACH(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
     (r"\bkb_expect\(kb,\s*KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
     (r"\bKB_EXPECT_([A-Z_]+)", lambda m: f'"{m[1].lower()}"'),
     (r"\bKB_TIME_HOST\b", "host=True"),
+    (r"\s+and\s+kb_keep\b(\(\w*\))?", ""),
     (r"\bKB_TIME\b(\(kb\))?( \{ \.\.\. \})?", "kb.time"),
     (r"\bKB_SAMPLE\b", "before="),
     (r"\b(KB_ALLOC|kb_alloc)\b", "kb.alloc"),

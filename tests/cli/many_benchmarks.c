@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A large table of benchmarks, like that of a program that generates kernels: MANY operations with one implementation
-// each, half of them with sizes, and RIVALS implementations of one operation.
+// each, half of them with sizes, and PEERS implementations of one operation.
 #include <stdio.h>
 #include <stdlib.h>
 #include "kbench.h"
@@ -14,10 +14,10 @@ static void body(kb_state* kb) {
 }
 
 int main(int argc, char** argv) {
-    int many = atoi(getenv("MANY")), rivals = atoi(getenv("RIVALS"));
-    kb_entry* table = (kb_entry*)calloc((size_t)(many + rivals), sizeof(kb_entry));
-    char(*names)[16] = (char(*)[16])calloc((size_t)(many + rivals), sizeof *names);
-    for (int i = 0; i < many + rivals; i++) {
+    int many = atoi(getenv("MANY")), peers = atoi(getenv("PEERS"));
+    kb_entry* table = (kb_entry*)calloc((size_t)(many + peers), sizeof(kb_entry));
+    char(*names)[16] = (char(*)[16])calloc((size_t)(many + peers), sizeof *names);
+    for (int i = 0; i < many + peers; i++) {
         snprintf(names[i], sizeof names[i], "%s%d", i < many ? "op" : "impl", i);
         if (i < many)
             table[i].operation = names[i], table[i].axes = i % 2 ? sized : plain;
@@ -26,6 +26,6 @@ int main(int argc, char** argv) {
         table[i].body = body;
         kb_add(&table[i]);
     }
-    for (int i = 0; i < many + rivals; i++) kb_add(&table[i]); // a second time changes nothing
+    for (int i = 0; i < many + peers; i++) kb_add(&table[i]); // a second time changes nothing
     return kb_main(argc, argv);
 }

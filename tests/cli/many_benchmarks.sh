@@ -20,25 +20,25 @@ takes() {
     if [ $best -le $limit ]; then pass; else fail "$what takes $best ms, bound $limit ms"; fi
 }
 count() { wc -l < "$out" | tr -d ' '; }
-takes "--list of 10,000 operations" 200 env MANY=10000 RIVALS=0 "$tmp/many" --list
+takes "--list of 10,000 operations" 200 env MANY=10000 PEERS=0 "$tmp/many" --list
 check_same "--list of 10,000 operations: cases" "$(count)" 20000
 check_same "--list: the order they were added in" "$(sed 's,/.*,,' "$out" | uniq | head -n 3 | tr '\n' ' ')" "op0 op1 op2 "
-takes "--list-ops of 10,000 operations" 200 env MANY=10000 RIVALS=0 "$tmp/many" --list-ops
+takes "--list-ops of 10,000 operations" 200 env MANY=10000 PEERS=0 "$tmp/many" --list-ops
 check_same "--list-ops of 10,000 operations: lines" "$(count)" 10000
-takes "--list-sizes of 10,000 operations" 200 env MANY=10000 RIVALS=0 "$tmp/many" --list-sizes
+takes "--list-sizes of 10,000 operations" 200 env MANY=10000 PEERS=0 "$tmp/many" --list-sizes
 check_same "--list-sizes of 10,000 operations: lines" "$(count)" 20000
-takes "--list of 10,000 implementations" 200 env MANY=0 RIVALS=10000 "$tmp/many" --list
+takes "--list of 10,000 implementations" 200 env MANY=0 PEERS=10000 "$tmp/many" --list
 check_same "--list of 10,000 implementations: cases" "$(count)" 10000
-takes "--list-ops of 10,000 implementations" 200 env MANY=0 RIVALS=10000 "$tmp/many" --list-ops
+takes "--list-ops of 10,000 implementations" 200 env MANY=0 PEERS=10000 "$tmp/many" --list-ops
 check_same "--list-ops of 10,000 implementations: words" "$(wc -w < "$out" | tr -d ' ')" 10001
-takes "one of 10,000 by its name" 200 env MANY=10000 RIVALS=0 "$tmp/many" --list --op op9999
+takes "one of 10,000 by its name" 200 env MANY=10000 PEERS=0 "$tmp/many" --list --op op9999
 check_same "one of 10,000 by its name" "$(tr '\n' ' ' < "$out")" \
     "op9999/impl=default/rows=1/cols=2 op9999/impl=default/rows=64/cols=2 op9999/impl=default/rows=64/cols=4 "
-takes "--list of 100,000 cases" 700 env MANY=50 RIVALS=0 "$tmp/many" --list -a n=1:4000
+takes "--list of 100,000 cases" 700 env MANY=50 PEERS=0 "$tmp/many" --list -a n=1:4000
 check_same "--list of 100,000 cases: lines" "$(count)" 100075
-takes "--list-sizes of 100,000 cases" 700 env MANY=50 RIVALS=0 "$tmp/many" --list-sizes -a n=1:4000
+takes "--list-sizes of 100,000 cases" 700 env MANY=50 PEERS=0 "$tmp/many" --list-sizes -a n=1:4000
 # a run: the worker finds the same cases
-run env MANY=10000 RIVALS=0 "$tmp/many" --op op9998 --iters 3 --warmup 1 --no-progress
+run env MANY=10000 PEERS=0 "$tmp/many" --op op9998 --iters 3 --warmup 1 --no-progress
 check_rc "a run of one of 10,000" 0
 check_out "a run of one of 10,000" '^op9998 '
 

@@ -341,7 +341,7 @@ static void test_scatter(void) {
     static const struct {
         double mean, next, found;
     } bars[SCATTERS] = { { 91, 95, 90 }, { 92, 80, 95 }, { 38, 95, 81 }, { 95, 95, 91 }, { 95, 95, 95 } };
-    show("five processes, 30 cases   mean held %%   median of 15 others   equal rivals different   2 %% found\n");
+    show("five processes, 30 cases   mean held %%   median of 15 others   equal kernels different   2 %% found\n");
     for (int scatter = 0; scatter < SCATTERS; scatter++) {
         const outcomes o = scatter_of(scatter, test_rounds(400));
         const char* name = scatter_name[scatter];
@@ -367,10 +367,10 @@ typedef struct verdicts {
     double different, interval, found, equivalent, rounds; // percent of comparisons; of them all; mean
 } verdicts;
 
-// One comparison of a baseline, its control and `rivals` other implementations, of which the first is slower by `gain`. sd:
+// One comparison of a baseline, its control and `others` other implementations, of which the first is slower by `gain`. sd:
 // standard deviation of a round's log ratio. At most 64 rounds; `fixed`: exactly this many, without sequential stopping.
 // The samples are assumed to be precise enough.
-static void contest(int noise, int rivals, double gain, double sd, int fixed, uint64_t number, verdicts* v) {
+static void comparison(int noise, int others, double gain, double sd, int fixed, uint64_t number, verdicts* v) {
     static kbi_machine machine;
     kbi_recipe recipe;
     kbi_comparison c;
@@ -378,7 +378,7 @@ static void contest(int noise, int rivals, double gain, double sd, int fixed, ui
     int order[KBI_SLOTS];
     kbi_recipe_default(&recipe);
     memset(&c, 0, sizeof c);
-    c.n = rivals + 1, c.slots = c.n + 1, c.recipe = &recipe;
+    c.n = others + 1, c.slots = c.n + 1, c.recipe = &recipe;
     for (int i = 0; i < c.slots; i++) c.members[i] = i < c.n ? &arm[i] : &arm[ARMS - 1];
     recipe.rounds = fixed;
     for (int i = 0; i < ARMS; i++) {
@@ -401,7 +401,7 @@ static void contest(int noise, int rivals, double gain, double sd, int fixed, ui
         }
         c.rounds++;
     } while (!kbi_comparison_enough(&c, 0));
-    const double alpha = 0.05 / rivals;
+    const double alpha = 0.05 / others;
     kbi_judge_ratio_of(arm[0].ns, arm[ARMS - 1].ns, c.rounds, 0.05, &lo, &hi);
     const double floor_ratio = kbi_noise_floor(lo, hi);
     bool different = false, outside = false;
@@ -412,15 +412,15 @@ static void contest(int noise, int rivals, double gain, double sd, int fixed, ui
         if (i == 1 && gain != 0) continue;
         different |= is == KB_FASTER || is == KB_SLOWER;
         outside |= lo > 1 || hi < 1;
-        v->equivalent += (is == KB_EQUIVALENT) / (double)rivals;
+        v->equivalent += (is == KB_EQUIVALENT) / (double)others;
     }
     v->different += different, v->interval += outside, v->rounds += c.rounds;
 }
 
-static verdicts contests(int noise, int rivals, double gain, double sd, int fixed, int runs) {
+static verdicts comparisons(int noise, int others, double gain, double sd, int fixed, int runs) {
     verdicts v = { 0, 0, 0, 0, 0 };
-    seed((uint32_t)(400 + noise * 10 + rivals), (uint32_t)(1e6 * (sd + gain) + fixed));
-    for (int r = 0; r < runs; r++) contest(noise, rivals, gain, sd, fixed, (uint64_t)r, &v);
+    seed((uint32_t)(400 + noise * 10 + others), (uint32_t)(1e6 * (sd + gain) + fixed));
+    for (int r = 0; r < runs; r++) comparison(noise, others, gain, sd, fixed, (uint64_t)r, &v);
     v.different *= 100.0 / runs, v.interval *= 100.0 / runs, v.found *= 100.0 / runs;
     v.equivalent *= 100.0 / runs, v.rounds /= runs;
     return v;
@@ -430,33 +430,33 @@ static verdicts contests(int noise, int rivals, double gain, double sd, int fixe
 // it costs almost nothing of the 5 %; the columns "interval alone" show this. Autocorrelated rounds make the interval
 // invalid, but not the verdict. The verdict also requires that the difference exceeds that of the control, and that 1 %
 // is outside the interval.
-static void test_contests(void) {
-    const int rivals[] = { 1, 3, 7 }, runs = test_rounds(2000);
-    show("contests                sd  rivals   equal rivals called different %%   interval alone   the same, no looks"
+static void test_comparisons(void) {
+    const int others[] = { 1, 3, 7 }, runs = test_rounds(2000);
+    show("comparisons                sd  others   equal kernels called different %%   interval alone   the same, no looks"
          "   EQUIVALENT   rounds   2 %% found\n");
     for (int noise = 0; noise < NOISES; noise++) {
         for (int i = 0; i < 3; i++) {
             for (int wide = 0; wide < (noise == EVEN ? 2 : 1);
                  wide++) { // rounds of 2 %: to see, but for false alarms
                 const double sd = wide ? 0.02 : 0.01;
-                const verdicts equal = contests(noise, rivals[i], 0, sd, 0, runs);
-                const verdicts slower = contests(noise, rivals[i], 0.02, sd, 0, runs / 2);
-                const verdicts once = contests(noise, rivals[i], 0, sd, 32, noise == EVEN ? runs : runs / 4);
+                const verdicts equal = comparisons(noise, others[i], 0, sd, 0, runs);
+                const verdicts slower = comparisons(noise, others[i], 0.02, sd, 0, runs / 2);
+                const verdicts once = comparisons(noise, others[i], 0, sd, 32, noise == EVEN ? runs : runs / 4);
                 show("  %-16s %5.0f %%  %6d  %32.1f  %15.1f  %19.1f  %11.1f  %7.1f  %10.1f\n", noise_name[noise],
-                     100 * sd, rivals[i], equal.different, equal.interval, once.interval, equal.equivalent,
+                     100 * sd, others[i], equal.different, equal.interval, once.interval, equal.equivalent,
                      equal.rounds, slower.found);
-                CHECK_THAT(at_most(equal.different, 5, runs), "%s, sd %.2f, %d rivals: %.1f %% called different",
-                           noise_name[noise], sd, rivals[i], equal.different);
+                CHECK_THAT(at_most(equal.different, 5, runs), "%s, sd %.2f, %d others: %.1f %% called different",
+                           noise_name[noise], sd, others[i], equal.different);
                 if (noise != ROUNDS)
-                    CHECK_THAT(at_most(equal.interval, 5, runs), "%s, sd %.2f, %d rivals: %.1f %% of intervals",
-                               noise_name[noise], sd, rivals[i], equal.interval);
+                    CHECK_THAT(at_most(equal.interval, 5, runs), "%s, sd %.2f, %d others: %.1f %% of intervals",
+                               noise_name[noise], sd, others[i], equal.interval);
                 if (!wide)
-                    CHECK_THAT(at_least(slower.found, 95, runs / 2), "%s, %d rivals: 2 %% found in %.1f %%",
-                               noise_name[noise], rivals[i], slower.found);
+                    CHECK_THAT(at_least(slower.found, 95, runs / 2), "%s, %d others: 2 %% found in %.1f %%",
+                               noise_name[noise], others[i], slower.found);
             }
         }
     }
-    const verdicts blind = contests(ROUNDS, 7, 0, 0.01, 0, runs); // the check sees what does not hold
+    const verdicts blind = comparisons(ROUNDS, 7, 0, 0.01, 0, runs); // the check sees what does not hold
     CHECK_THAT(!at_most(blind.interval, 5, runs), "autocorrelated rounds: only %.1f %%", blind.interval);
 }
 
@@ -467,6 +467,6 @@ int main(int argc, char** argv) {
     test_shared_error();
     test_processes();
     test_scatter();
-    test_contests();
+    test_comparisons();
     return test_end();
 }

@@ -377,7 +377,7 @@ extern "C" __global__ void kbi_sums(const float* x, float* y, uint32_t n, uint32
     ending(ended, wait);
 }
 
-// kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block takes tiles of 16 by 16.
+// kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block computes tiles of 16 by 16.
 extern "C" __global__ void kbi_product(const float* x, float* y, uint32_t n, uint32_t* ended, uint64_t wait) {
     __shared__ float a[16][17], b[16][17];
     uint32_t r = threadIdx.x / 16, c = threadIdx.x % 16, tiles = n / 16;
@@ -406,7 +406,7 @@ extern "C" __global__ void kbi_histogram(const uint32_t* x, uint32_t* y, uint32_
     ending(ended, wait);
 }
 
-// kbi_gather(x, y, n, ended, wait): y[i] = x[j], j anywhere below n, from the bits of x[i].
+// kbi_gather(x, y, n, ended, wait): y[i] = x[j]; j, below n, comes from the bits of x[i].
 extern "C" __global__ void kbi_gather(const uint32_t* x, uint32_t* y, uint32_t n, uint32_t* ended, uint64_t wait) {
 #pragma unroll 1
     for (uint32_t i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256)

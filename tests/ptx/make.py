@@ -228,10 +228,10 @@ def block(release, ptx, source, own):
     """The lines of the block in a file; own: of the second module, the self-test's."""
     said = comments(source)
     text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
-            "loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made the text, "
-            "with nvcc %s: change it there. The pieces of an array are to be joined in order; C promises no more than %d "
-            "characters in one literal.%s" % (BEGIN[3:], VERSION, TARGET, release, LITERAL, "" if own else " The numbers of dtypes and kinds are compiled into "
-             "kbi_fill: a change of the enums stops the division."))
+            "loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py "
+            "generates the text with nvcc %s. Change the source, not this text. The strings of an array are joined in "
+            "order, because C guarantees only %d characters per literal.%s" % (BEGIN[3:], VERSION, TARGET, release, LITERAL, "" if own else " The numbers of dtypes and kinds are compiled into "
+             "kbi_fill; if an enum changes, this division fails to compile."))
     macros = []
     apart = APART.search(source) or stop("engine.cu does not say where its second module begins")
     second = re.findall(r"__global__ void (\w+)", source[apart.end():])

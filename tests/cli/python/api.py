@@ -102,7 +102,7 @@ def contests():
     drawn.save(os.path.join(scratch, "figure.svg"))
     with open(os.path.join(scratch, "figure.svg")) as f:
         check("a figure in a file", f.read() == drawn.svg)
-    check("no such figure", "nearest is 'speed'" in str(raised(kbench.Error, kbench.figure, r, "sped")))
+    check("no such figure", "nearest name is 'speed'" in str(raised(kbench.Error, kbench.figure, r, "sped")))
     check("no such key", "to_dict" in raised(AttributeError, getattr, one, "nothing"))
     d = one.to_dict()
     d["time_ms"] = 0
