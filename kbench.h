@@ -607,7 +607,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
     x(real, gpu_efficiency, rate, timed, "percent of the peak that limits it; cold: of a copy of the same size") \
     x(text, roof, rate, timed, \
-      "the limiting peak: copy, read, write, or an arithmetic type, as f32 or int8") \
+      "the limiting peak: copy, read, write, or a type, as f32 or int8") \
     x(text, compute_roof, rate, timed, "the arithmetic peak of its type, whether it limits the case or not") \
     x(real, compute_roof_gflops, rate, timed, "1e9 operations per second of that peak") \
     x(text, bound, rate, timed, "memory, compute or latency; with counters also L2 or launch") \
