@@ -189,7 +189,7 @@ refuses "--quiet and --verbose" "--quiet and --verbose exclude" --quiet --verbos
 refuses "-v and -q" "exclude" -v -q
 refuses "--cold and --hot" "exclude" --cold --hot
 for o in cold hot rotate; do refuses "--timer wall and --$o" "--timer wall .*--$o" --timer wall --$o; done
-refuses "--min-time above --max-time" "--min-time is above --max-time" --min-time 3s --max-time 1s
+refuses "--min-time above --max-time" "--min-time exceeds --max-time" --min-time 3s --max-time 1s
 refuses "--json and --jsonl into one file" "are one file; give each its own" --json "$tmp/one.json" --jsonl "$tmp/one.json"
 refuses "--list and --list-ops" "--list and --list-ops exclude" --list --list-ops
 refuses "--dry-run and --list" "exclude" --dry-run --list

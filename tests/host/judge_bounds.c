@@ -338,11 +338,11 @@ static void test_words(void) {
         int64_t times;
         const char* says;
     } rows[] = { { "wall", 1, 0.9, 0.9, 5, "" },
-                 { "wall", 1, 1, NAN, 5, "other programs had the processor for 1 % of the time, 5 times" },
-                 { "wall", 1, 2, NAN, KB_NONE, "other programs had the processor for 2 % of the time, 0 times" },
+                 { "wall", 1, 1, NAN, 5, "other programs used the processor for 1 % of the time (5 preemptions)" },
+                 { "wall", 1, 2, NAN, KB_NONE, "other programs used the processor for 2 % of the time (0 preemptions)" },
                  { "wall", 1, NAN, 3, 5, "the hypervisor gave 3 % of the processors' time to other machines" },
                  { "wall", 1, 4, 1, 7,
-                   "other programs had the processor for 4 % of the time, 7 times; the hypervisor gave 1 % of the "
+                   "other programs used the processor for 4 % of the time (7 preemptions); the hypervisor gave 1 % of the "
                    "processors' time to other machines" },
                  { "wall", 0, 4, 4, 5, "" },
                  { "cold", 1, 4, 4, 5, "" } };
