@@ -37,7 +37,7 @@ for n in 1 2 3 4 5 7 13; do spread "prog" $n "$prog"; done
 spread "more shards than groups" 20 "$prog" --op softmax
 spread "some of it" 4 "$prog" --size small,batch -a batch_size=1:12
 spread "shuffled" 3 "$prog" --shuffle --seed 7
-export MANY=3000 RIVALS=0
+export MANY=3000 PEERS=0
 spread "many" 7 "$tmp/many"
 unset MANY RIVALS
 # large sizes are divided between two shards
