@@ -1496,6 +1496,7 @@ static int kbi_high_file(int file) {
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
+static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
 static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
     struct pollfd p = { file, POLLIN, 0 };
     return poll(&p, 1, milliseconds) > 0;
@@ -10525,8 +10526,9 @@ static void kbi_call_clear(void) {
         kbi_before.state = kbi_process_state_now();
     }
     kbi_before_restore();
-    char* folder = kbi_meter.folder;
-    if (*folder ? chdir(folder) != 0 : !getcwd(folder, sizeof kbi_meter.folder)) *folder = 0; // it may be gone
+    bool known = kbi_meter.folder[0] != 0, good;
+    good = known ? chdir(kbi_meter.folder) == 0 : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
+    if (!good) kbi_meter.folder[0] = 0; // it may be gone
 }
 
 // The end of a process that a function forked and that did not end in it.
