@@ -8901,16 +8901,16 @@ static kbi_front* kbi_order_front(uint64_t stream) {
 }
 
 static void kbi_order_call(kbi_cuda_call* c) {
-    enum { KBI_HAS_OBJECT = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT };
-    enum { KBI_HAS_STREAM = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE };
+    const int has_object = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT;
+    const int has_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
     struct kbi_stream_order* o = &kbi_stream_order;
     kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
-    for (int64_t i = 0; i < o->n_marks && c->kind & KBI_HAS_OBJECT; i++)
+    for (int64_t i = 0; i < o->n_marks && c->kind & has_object; i++)
         if (o->marks[i].object == c->object) mark = &o->marks[i];
     if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
     for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
     if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
-    if (!(c->kind & (KBI_HAS_STREAM | KBI_ENDS_CAPTURE))) return;
+    if (!(c->kind & (has_stream | KBI_ENDS_CAPTURE))) return;
     kbi_front* f = kbi_order_front(c->stream);
     const uint32_t capture = f->capture;
     if (c->kind & KBI_SUBMITS && !capture) {

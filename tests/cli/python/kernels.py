@@ -605,13 +605,13 @@ def built():
         return
     if not os.environ.get("TEST_ALL"):
         return
-    says("an architecture", ["arch='gpu': as sm_80"], kernels.build, ["mse"], ["f32"], "gpu")
-    says("an old architecture", ["builds nothing for sm_20"], kernels.build, ["mse"], ["f32"], "sm_20")
+    says("an architecture", ["arch='gpu' is not an architecture"], kernels.build, ["mse"], ["f32"], "gpu")
+    says("an old architecture", ["cannot build for sm_20"], kernels.build, ["mse"], ["f32"], "sm_20")
     code = "print(*kbench.kernels.build(['mse'], ['f32'], 'sm_80'))"
     said = child(code)
     check(
         "a line while it is built",
-        "the kernels of mse in f32 for sm_80 once, which may take a minute" in said,
+        "the kernels of mse in f32 for sm_80 (once; may take a minute)" in said,
         said,
     )
     again = child(code)
