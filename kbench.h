@@ -4358,6 +4358,7 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
 // Whether two lists hold the same values, in whatever order.
 static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
     bool same = n_a == n_b;
+    if (!n_a) return same; // no list at all
     for (const kb_param* p = a; same && p < a + n_a; p++) {
         same = false;
         for (const kb_param* q = b; q < b + n_b && !same; q++)
@@ -4370,8 +4371,8 @@ static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, i
 }
 
 static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
-    for (const kb_param* p = object->of; p < object->of + object->n; p++)
-        if (strcmp(p->name, name) == 0) return p;
+    for (int64_t i = 0; i < object->n; i++)
+        if (strcmp(object->of[i].name, name) == 0) return &object->of[i];
     return NULL;
 }
 

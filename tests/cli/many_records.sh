@@ -23,10 +23,10 @@ counts() {
 }
 if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
     counts "comparing two" 400 "$tmp/tool" --compare "$tmp/a.json" "$tmp/b.json" --fail-on never
-    counts "reading, showing and writing" 720 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
+    counts "reading, showing and writing" 780 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
     sed 's/"operation": "op[0-9]*"/"operation": "op"/' "$tmp/a.json" > "$tmp/one.json"
-    counts "showing one operation" 240 "$tmp/tool" --load "$tmp/one.json" -q
-    counts "showing it in another order" 240 "$tmp/tool" --load "$tmp/one.json" -q --sort -name
+    counts "showing one operation" 350 "$tmp/tool" --load "$tmp/one.json" -q
+    counts "showing it in another order" 350 "$tmp/tool" --load "$tmp/one.json" -q --sort -name
     check "what was read and written is the same" cmp "$tmp/a.json" "$tmp/c.json"
 else
     skip "no valgrind that works: instructions are not counted"
