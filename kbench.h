@@ -1883,7 +1883,7 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 // --- reading ---
 
-// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+// Reads at most n bytes and returns their number. If a pipe is empty, it waits. 0: end of the file. -1: see errno.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
     for (;;) {
         ssize_t done = kbi_read_some(file, to, n);
@@ -1895,21 +1895,17 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
     }
 }
 
-static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
-    char* p = (char*)to;
-    while (n) {
-        ssize_t done = kbi_read_more(file, p, n);
-        if (done == 0) errno = 0;
-        if (done <= 0) return false;
-        p += done;
-        n -= (size_t)done;
-    }
-    return true;
+// Reads exactly n bytes. False: see errno; 0: the file ended before.
+static bool kbi_read_all(int file, void* to, size_t n) {
+    ssize_t done = 1;
+    for (char* p = (char*)to; n && done > 0; p += done, n -= (size_t)KBI_MAX(done, 0)) done = kbi_read_more(file, p, n);
+    if (done == 0) errno = 0;
+    return !n;
 }
 
-// Reads what is left of a file, at most so much of it; false: errno says why not.
+// Appends the rest of a file, or its next most bytes, to out. False: see errno.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[4096]; // kbi_born reads before a small stack can be told of
+    char some[4096]; // kbi_born calls this function on a stack that may be small
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -1918,7 +1914,8 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file, or a pipe or device as well, for reading; -1: errno says why not (ESPIPE: neither of them).
+// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno; ESPIPE: another
+// kind.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -1931,7 +1928,7 @@ static int kbi_open_input(const char* path, bool pipes) {
     return errno = why, -1;
 }
 
-// All of a regular file; false where it cannot be read, or is empty.
+// Appends a regular file to out. False if it cannot be read or is empty.
 KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
     int file = kbi_open_input(path, false);
     bool good = file >= 0 && kbi_read_file(file, out, SIZE_MAX);
@@ -1946,7 +1943,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// The first line of a regular file, without its end; false when there is none.
+// Copies the first line of a regular file without its end, at most size - 1 bytes. False if there is none.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -1956,17 +1953,17 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return n > 0;
 }
 
-// How a file of one kind begins, and what stands somewhere in so many of its first lines.
+// A kind of file: its first characters (blanks are ignored), and a text within its first lines lines.
 typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // reformatted as well
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also if it was reformatted
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     const char *inside, *end = s;
-    for (const char *p = s, *begin = mark->begin; *begin; p++) { // blanks do not count
+    for (const char *p = s, *begin = mark->begin; *begin; p++) {
         if (*p == *begin)
             begin++;
         else if (!*p || !strchr(" \t\r\n", *p))
@@ -1976,8 +1973,9 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Whether a file is ours: of this mark, or without anything yet. Of lines one is enough: other tools may have added
-// theirs, and a first record may be cut off. False with errno 0: it is someone else's; otherwise it cannot be read.
+// Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
+// added lines, and the first record may be incomplete. False with errno 0: it is of another kind; else it cannot be
+// read.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1987,8 +1985,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     size_t blank = strspn(head.s, mark == &kbi_array_mark ? " \t\r\n[]" : " \t\r\n");
     bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
     if (mark == &kbi_line_mark && head.s[blank] != '[') {
-        size_t cut = KBI_MIN(head.n, strlen(mark->begin));
-        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, KBI_MIN(head.n, strlen(mark->begin))) == 0;
         for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
     }
     kbi_text_free(&head);
@@ -2002,35 +1999,36 @@ static size_t kbi_folder_length(const char* path) { // with its slash; 0: the wo
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
-// working directory.
+// Returns the absolute path without links, because a benchmark function may change the working directory. The file
+// need not exist. The caller frees the path.
 static char* kbi_real_path(const char* path) {
-    char link[4096], *real = realpath(path, NULL), *result;
-    size_t n = kbi_folder_length(path);
+    char link[4096], *real = realpath(path, NULL);
+    int n = (int)kbi_folder_length(path);
     kbi_text out = KBI_BLANK;
     ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
-    if (k > 0) { // to where there is nothing yet
-        kbi_put(&out, path, *link == '/' ? 0 : n);
-        kbi_put(&out, link, (size_t)k);
-        result = kbi_real_path(out.s);
-    } else {
-        kbi_put(&out, n ? path : ".", n ? n : 1);
-        char* above = real ? real : realpath(out.s, NULL);
-        out.n = 0;
-        kbi_puts(&out, above ? above : path);
-        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
-        result = kbi_keep_text(out.s);
-        free(above); // the C library's own
+    if (k > 0) { // a link to a file that does not exist
+        kbi_putf(&out, "%.*s%.*s", *link == '/' ? 0 : n, path, (int)k, link);
+        real = kbi_real_path(out.s);
+        kbi_text_free(&out);
+        return real;
     }
-    kbi_text_free(&out);
-    return result;
+    kbi_putf(&out, "%.*s", n ? n : 1, n ? path : ".");
+    char* folder = real ? NULL : realpath(out.s, NULL);
+    out.n = 0;
+    if (folder)
+        kbi_putf(&out, "%s%s%s", folder, folder[1] ? "/" : "", path + n);
+    else
+        kbi_puts(&out, real ? real : path);
+    free(real), free(folder); // from the C library
+    return out.s;
 }
 
 static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: the beginning of its own, with this process and ending.
+// Returns path with the process number and ending appended to its name, which is shortened to 220 bytes. The caller
+// frees it.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -2040,191 +2038,113 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 
 // --- writing ---
 
-// Writes what waits; false: errno says why some of it still does. A reader may take so long for each piece.
-static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
-    size_t at = 0;
-    while (at < waiting->n) {
-        ssize_t n = write(file, waiting->s + at, waiting->n - at);
-        if (n > 0) at += (size_t)n;
-        if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        if (n == 0) errno = ENOSPC;
+// Writes n bytes and returns how many were written; fewer than n: see errno. The reader of a pipe may take so many
+// milliseconds for each piece.
+static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
+    size_t done = 0;
+    while (done < n) {
+        ssize_t k = write(file, s + done, n - done);
+        if (k > 0) done += (size_t)k;
+        if (k > 0 || (k < 0 && errno == EINTR)) continue;
+        if (k == 0) errno = ENOSPC;
         if (errno != EAGAIN || !kbi_writable(file, milliseconds)) break;
     }
-    if (at) memmove(waiting->s, waiting->s + at, waiting->n - at), waiting->n -= at;
+    return done;
+}
+static bool kbi_write_all(int file, const char* s, size_t n) { return kbi_write(file, s, n, -1) == n; }
+
+// Writes a text and removes the part that was written. False: see errno.
+static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
+    size_t done = kbi_write(file, waiting->s, waiting->n, milliseconds);
+    if (done) memmove(waiting->s, waiting->s + done, waiting->n - done), waiting->n -= done;
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s,
-                          size_t n) { // into a regular file, or a pipe to a process of our own
-    while (n) {
-        ssize_t done = write(file, s, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done == 0) errno = ENOSPC;
-        if (done <= 0) return false;
-        s += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-// Whether it is on the disk; what is no file on one has no such thing.
+// Whether the file reached the disk, or is of a kind that has no disk.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-// Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
+// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe, which may be about to start.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
-    bool there = stat(path, &about) == 0;
-    if (there && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    bool known = stat(path, &about) == 0;
+    if (known && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
     for (int i = 0;; i++) {
         int file = kbi_open_file(path, O_WRONLY);
         if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
-        kbi_readable(-1, 100); // its reader may be about to start
+        kbi_readable(-1, 100);
     }
 }
 
-// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
-// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+// Replaces a file as a whole by text, and keeps its mode and, if permitted, its owner. old: the file to replace;
+// st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
-    struct timespec t = { 0, 0 };
     char ending[40];
-    clock_gettime(CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
-    snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
-    char* name = kbi_name_beside(path, ending);
-    kbi_text above = KBI_BLANK;
-    kbi_put(&above, path, kbi_folder_length(path));
-    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW),
-        folder = kbi_open_file(above.s, O_RDONLY);
+    size_t n = kbi_folder_length(path);
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // another machine may have the same process number
+    char *name = kbi_name_beside(path, ending), first = name[n];
+    name[n] = 0;
+    int folder = kbi_open_file(name, O_RDONLY);
+    name[n] = first;
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
-        bool given = fchown(file, old->st_uid, old->st_gid) == 0;
-        good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
+        bool owned = fchown(file, old->st_uid, old->st_gid) == 0;
+        good = fchmod(file, old->st_mode & (owned ? 07777u : 0777u)) == 0;
     }
     good = good && kbi_sync(file);
+    // The lock makes two processes that end together compare and rename one after the other.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20); // two processes that end at once look one after the other
-    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
-    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+        kbi_readable(-1, 20);
+    bool exists = good && stat(path, &now) == 0, gone = good && !exists && errno == ENOENT;
+    bool same = exists && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
                 now.st_mtime == old->st_mtime;
-    if (there && !same) errno = ESTALE;
+    if (exists && !same) errno = ESTALE;
     good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // the name must reach the disk as well
     if (folder >= 0) close(folder);
-    kbi_text_free(&above);
     KBENCH_FREE(name);
     return errno = why, good;
 }
 
-// A file that is replaced as a whole when all of it is there, or one that is written as it comes.
-typedef struct kbi_out {
-    const char* option;        // that names it, for messages
-    char* path;                // from the root on, behind all links
-    const kbi_signature* mark; // of what is written
-    struct stat old;           // of the file that is replaced, st_nlink 0: there is none
-    int file;                  // a device, a pipe, a file that is appended to, 1: stdout; -1: replaced at the end
-    kbi_text waiting;          // what is not written yet
-} kbi_out;
+// --- output files: replaced at the end, or written in place (pipe, device, stdout), or appended to under a lock
+// (lines of records, which several processes append to one file) ---
 
-static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
+typedef struct kbi_out {
+    const char* option;        // without its --, for messages
+    char* path;                // absolute, without links
+    const kbi_signature* mark; // kind of the file; kbi_line_mark: lines under a lock
+    struct stat old;           // the file to replace; st_nlink 0: there is none
+    int file;                  // device, pipe, file that is appended to, 1: stdout; -1: a regular file
+    kbi_text waiting;          // not written yet
+    // for lines of records
+    kbi_text written; // by this process
+    off_t end;        // size of the file after the last line of this process
+    bool lockless;    // whether the file system has no locks
+    bool unsafe;      // whether the disk reported an error for bytes that it had accepted
+    bool moved;       // whether the records go to another file, because a process changed this one
+} kbi_out;
+typedef kbi_out kbi_lines;
+
+static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
+    kbi_text_free(&o->written);
     o->path = NULL;
     o->file = -1;
 }
 
-// False after an error message, with nothing left open. append: behind what a regular file holds.
-static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
-    memset(o, 0, sizeof *o);
-    o->option = option;
-    o->mark = mark;
-    o->file = -1;
-    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
-    if (kbi_is(path, "-")) return o->file = 1, true;
-    bool there = stat(o->path, &o->old) == 0, good = there || errno == ENOENT, ours = true;
-    if (good && there && !S_ISREG(o->old.st_mode)) {
-        o->file = kbi_open_in_place(o->path);
-        good = o->file >= 0;
-    } else if (good && append) {
-        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
-        good = o->file >= 0;
-    } else if (good) {
-        int file = there ? kbi_open_input(o->path, false) : -1, why;
-        ours = !there || (file >= 0 && kbi_file_ours(file, mark));
-        why = errno;
-        if (file >= 0) close(file);
-        char* name = o->path + kbi_folder_length(o->path);
-        char first = *name;
-        *name = 0;
-        errno = why;
-        good = ours && access(o->path, W_OK | X_OK) == 0; // of its folder
-        *name = first;
-    }
-    if (!good && !ours && !errno)
-        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
-                  option, path);
-    else if (!good)
-        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (!good) kbi_out_free(o);
-    return good;
-}
-
-// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
-// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
-static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    int file = o->file;
-    if (file >= 0) {
-        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
-        return o->file = -1, file <= 2 || close(file) == 0;
-    }
-    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
-    if (errno != ESTALE) return false;
-    char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    memset(&o->old, 0, sizeof o->old);
-    bool good = kbi_replace(beside, &o->waiting, &o->old);
-    if (good)
-        kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
-                  o->path, beside);
-    if (good) errno = 0; // said
-    KBENCH_FREE(beside);
-    return false;
-}
-
-// --- records, one a line, which several processes append to one file ---
-
-enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less than a second
-
-typedef struct kbi_lines {
-    const char* option;
-    char* path;             // from the root on, behind all links
-    kbi_text waiting, mine; // not written yet; written by this process
-    int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
-    off_t end;              // of the file, behind what this process wrote last
-    bool lockless;          // its file system has no locks
-    bool unsafe;            // the disk refused bytes after it had taken them
-    bool moved;             // the records go beside the file: another process replaced or changed it
-} kbi_lines;
-
-static void kbi_lines_free(kbi_lines* l) {
-    if (l->file > 2) close(l->file);
-    KBENCH_FREE(l->path);
-    kbi_text_free(&l->waiting);
-    kbi_text_free(&l->mine);
-    l->path = NULL;
-    l->file = -1;
-}
-
-// Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
-// works over a network. -1: errno says why not.
+// Opens and locks the file of this path. If another process replaced it meanwhile, the new file is opened. POSIX
+// locks also work over a network; closing the file anywhere in this process releases them. -1: see errno; EBUSY: it
+// stayed locked for 10 s, while other processes hold the lock for less than one.
 static int kbi_lines_lock(kbi_lines* l) {
-    for (int waited = 0;; waited += 10) {
+    for (int waited_ms = 0;; waited_ms += 10) {
         struct flock lock;
-        struct stat opened, there;
+        struct stat opened, now;
         int file = kbi_open_file(l->path, O_RDWR | O_APPEND);
         if (file < 0) return -1;
         memset(&lock, 0, sizeof lock);
@@ -2236,80 +2156,105 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
-        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
+        bool regular = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return file;
         close(file);
-        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
+        if (!regular || waited_ms >= 10000) return errno = regular ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
 
-// False after an error message.
-static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
-    struct stat about;
-    memset(l, 0, sizeof *l);
-    l->option = option;
-    l->file = -1;
+// Opens an output; "-" is stdout. append: a regular file is appended to without a lock. False after an error message,
+// with nothing left open.
+static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
+    memset(o, 0, sizeof *o);
+    o->option = option;
+    o->mark = mark;
+    o->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    if (kbi_is(path, "-")) return l->file = 1, true;
-    l->path = kbi_real_path(path);
-    bool plain = stat(l->path, &about) != 0 || S_ISREG(about.st_mode);
-    int file = plain ? kbi_open_file(l->path, O_WRONLY | O_CREAT) : kbi_open_in_place(l->path);
-    if (plain && file >= 0) close(file), file = kbi_lines_lock(l);
-    bool good = file >= 0 && (!plain || kbi_file_ours(file, &kbi_line_mark));
-    if (!good && file >= 0 && !errno)
-        kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
-                  "another file",
+    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
+    if (kbi_is(path, "-")) return o->file = 1, true;
+    bool exists = stat(o->path, &o->old) == 0, good = exists || errno == ENOENT, ours = true;
+    bool lines = mark == &kbi_line_mark;
+    if (good && exists && !S_ISREG(o->old.st_mode)) {
+        o->file = kbi_open_in_place(o->path);
+        good = o->file >= 0;
+    } else if (good && append) {
+        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+        good = o->file >= 0;
+    } else if (good) {
+        int file = lines ? kbi_open_file(o->path, O_WRONLY | O_CREAT) : -1, why;
+        if (file >= 0) close(file);
+        if (lines ? file >= 0 : exists) file = lines ? kbi_lines_lock(o) : kbi_open_input(o->path, false);
+        ours = file >= 0 ? kbi_file_ours(file, mark) : !exists && !lines;
+        why = errno;
+        if (file >= 0) close(file);
+        char *name = o->path + kbi_folder_length(o->path), first = *name;
+        *name = 0;
+        errno = why;
+        good = ours && (lines || access(o->path, W_OK | X_OK) == 0); // of its folder
+        *name = first;
+    }
+    if (!good && !ours && !errno)
+        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
                   option, path);
     else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (plain && file >= 0)
-        close(file);
-    else
-        l->file = file;
-    if (!good) kbi_lines_free(l);
+    if (!good) kbi_out_free(o);
     return good;
 }
 
-// Whether the file, which is locked, still has all lines that this process wrote.
+// Continues in a new file beside that of the option, with all text of this run. False: see errno.
+static bool kbi_out_move(kbi_out* o, const char* reason) {
+    const char* ending = o->mark == &kbi_line_mark ? ".jsonl" : o->mark == &kbi_array_mark ? ".json" : "";
+    char* beside = kbi_name_beside(o->path, ending);
+    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | O_NOFOLLOW);
+    if (file < 0 || fstat(file, &o->old) != 0) return KBENCH_FREE(beside), false;
+    close(file);
+    kbi_error("--%s %s %s; what this run wrote is in %s", o->option, o->path, reason, beside);
+    KBENCH_FREE(o->path);
+    o->path = beside;
+    if (o->waiting.n) kbi_put(&o->written, o->waiting.s, o->waiting.n);
+    kbi_text_free(&o->waiting);
+    o->waiting = o->written;
+    memset(&o->written, 0, sizeof o->written);
+    return o->moved = true;
+}
+static const char kbi_changed[] = "was changed by another process during this run";
+
+// Writes everything, and replaces the old file. If another process changed that file during the run, the text goes to
+// a new file beside it. False: see errno; 0: a message was printed.
+static bool kbi_out_end(kbi_out* o, int milliseconds) {
+    int file = o->file;
+    if (file >= 0) {
+        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
+        return o->file = -1, file <= 2 || close(file) == 0;
+    }
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno == ESTALE && kbi_out_move(o, kbi_changed) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
+    return false;
+}
+
+static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
+    return kbi_out_open(l, option, path, &kbi_line_mark, false);
+}
+
+// Whether the locked file still has all lines of this process, in order.
 static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
-    const kbi_text* of[] = { &all, &l->mine };
-    kbi_set there = KBI_BLANK;
-    bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
-    for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n;) {
-            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
-            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
-            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
-            if (k == 1 && absent) kept = false;
-            at += n + 1;
-        }
-    kbi_set_free(&there);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX) && all.n;
+    const char *line = good ? all.s : NULL, *missing = l->written.s;
+    while (line && *missing) {
+        size_t n = strcspn(missing, "\n") + 1;
+        if (strncmp(line, missing, n) == 0) missing += n;
+        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    }
     kbi_text_free(&all);
-    return kept;
+    return !*missing;
 }
 
-// All that this process wrote, and writes from now on, goes beside the file. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l, const char* why) {
-    char* beside = kbi_name_beside(l->path, ".jsonl");
-    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | O_NOFOLLOW);
-    if (file < 0) return KBENCH_FREE(beside), false;
-    close(file);
-    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, why, beside);
-    KBENCH_FREE(l->path);
-    l->path = beside;
-    if (l->waiting.n) kbi_put(&l->mine, l->waiting.s, l->waiting.n);
-    kbi_text_free(&l->waiting);
-    l->waiting = l->mine;
-    memset(&l->mine, 0, sizeof l->mine);
-    return l->moved = true;
-}
-
-static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
-
-// Appends what waits, all of it or nothing; false: errno says why it waits. A line that a writer was killed in is ended
-// first, also where the end of the file cannot be read.
+// Appends the waiting lines, all or none. False: see errno, and they wait for the next call. An incomplete last line
+// of a killed writer is ended first, also if the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2317,13 +2262,11 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
     if (file < 0 && l->moved) return false;
-    if (file < 0)
-        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
-               kbi_lines_flush(l, milliseconds);
-    off_t end = lseek(file, 0, SEEK_END);
-    if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
-        close(file);
-        return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    bool busy = file < 0 && errno == EBUSY;
+    off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+    if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
+        if (file >= 0) close(file);
+        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) && kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2331,9 +2274,9 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // half a line stays, which is ended above
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // an incomplete line stays; the next call ends it
     if (good) {
-        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+        kbi_put(&l->written, l->waiting.s, l->waiting.n);
         l->waiting.n = 0;
         l->end = lseek(file, 0, SEEK_END);
         if (!kbi_sync(file)) l->unsafe = true, why = errno;
@@ -2343,16 +2286,17 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// All is written, and still there. False: errno says why not, 0: it was said.
+// Writes everything, and verifies that the file still has all lines of this process. False: see errno; 0: a message
+// was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (good && l->mine.n && !l->moved) {
+    if (good && l->written.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
-        if (!kept) good = kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+        if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
     }
     if (good && l->moved) errno = 0;
     return good && !l->moved;
@@ -12107,7 +12051,7 @@ typedef struct kbi_store {
 
 static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->array);
-    kbi_lines_free(&s->lines);
+    kbi_out_free(&s->lines);
 }
 
 // The files of records as an array and of records a line; NULL: none.

@@ -5345,7 +5345,7 @@ static void kbi_regression_free(kbi_regression* g) {
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
     KBENCH_FREE(g->save);
-    if (g->lines.path) kbi_lines_free(&g->lines);
+    if (g->lines.path) kbi_out_free(&g->lines);
     memset(g, 0, sizeof *g);
 }
 
