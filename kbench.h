@@ -1339,7 +1339,7 @@ KBI_CODE_BEGIN
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// By its bits, so that -ffast-math cannot decide that there are no NaNs.
+// The bits decide, because -ffast-math assumes that there are no NaNs and infinities.
 static bool kbi_finite(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -1349,33 +1349,33 @@ static bool kbi_finite(double x) {
 static bool kbi_nan(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
+    return !kbi_finite(x) && (bits << 12) != 0;
 }
 
-// A program may have called setlocale, and then printf writes 0,5: put the point back.
+// Replaces the decimal point of the locale by '.', because a program may have called setlocale.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
-    char *p = strstr(s, point), *behind = p ? p + strlen(point) : NULL;
-    if (!p || p == behind) return;
+    char *p = strstr(s, point), *rest = p ? p + strlen(point) : NULL;
+    if (!p || p == rest) return;
     *p = '.';
-    memmove(p + 1, behind, strlen(behind) + 1);
+    memmove(p + 1, rest, strlen(rest) + 1);
 }
 
-// strtod with a point, whatever the locale; a comma ends the number, as in a list. (A point of several bytes, as in
-// Pashto, is not understood there, and ends the number.)
+// strtod with '.' as the point, whatever the locale; a comma ends the number. If the locale's point has several
+// bytes, the number ends at the point.
 static double kbi_real_of(const char* s, char** end) {
-    const char* point = localeconv()->decimal_point;
-    if (strcmp(point, ".") == 0) return strtod(s, end);
+    const char* locale_point = localeconv()->decimal_point;
+    if (strcmp(locale_point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
     snprintf(text, sizeof text, "%.*s", (int)KBI_MIN(strcspn(s, ","), sizeof text - 1), s);
-    char* at = strchr(text, '.');
-    if (at && strlen(point) == 1) *at = *point;
+    char* point = strchr(text, '.');
+    if (point && strlen(locale_point) == 1) *point = *locale_point;
     double x = strtod(text, &stop);
     *end = (char*)s + (stop - text);
     return x;
 }
 
-// The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
+// The shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
 static const char* kbi_number(double x, char out[40]) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, x);
@@ -1384,22 +1384,21 @@ static const char* kbi_number(double x, char out[40]) {
     return kbi_unlocalise(out), out;
 }
 
-// x with so many significant digits, for people: in exponent form from 1e15 on alone, where digits would be made up.
+// x with this number of significant digits. Only from 1e15 on it has an exponent, since a double has no more digits.
 static const char* kbi_digits(double x, int digits, char out[40]) {
-    int whole = 1;
-    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
+    int whole = 1; // digits before the point
+    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
     const char* exponent = strchr(out, 'e');
     if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
     if (whole <= 15) snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
-    kbi_unlocalise(out);
-    return out;
+    return kbi_unlocalise(out), out;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>util      foundation: arenas, growing text, names that people mistype.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The harness needs little memory; where even that is missing nothing sensible can follow.
+// realloc that ends the process if it fails: without the little memory that kbench needs it cannot continue.
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
@@ -1411,20 +1410,18 @@ static void* kbi_grow(void* p, size_t bytes) {
     return q;
 }
 
-typedef struct kbi_arena { // strings and arrays with one common end
-    char* block;           // starts with a pointer to the block before it
+typedef struct kbi_arena { // memory of strings and arrays that are freed together
+    char* block;           // its first bytes point to the previous block
     size_t used, size;
 } kbi_arena;
 
-static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) {
+static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to 16 bytes
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->block || a->used + bytes > a->size) {
         size_t size = KBI_MAX(bytes + 16, (size_t)4096);
         char* block = (char*)kbi_grow(NULL, size);
         memcpy(block, &a->block, sizeof(char*));
-        a->block = block;
-        a->size = size;
-        a->used = 16;
+        a->block = block, a->size = size, a->used = 16;
     }
     void* p = a->block + a->used;
     a->used += bytes;
@@ -1434,10 +1431,10 @@ static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) {
 
 static void kbi_arena_free(kbi_arena* a) {
     while (a->block) {
-        char* before;
-        memcpy(&before, a->block, sizeof(char*));
+        char* previous;
+        memcpy(&previous, a->block, sizeof(char*));
         KBENCH_FREE(a->block);
-        a->block = before;
+        a->block = previous;
     }
     a->used = a->size = 0;
 }
@@ -1448,21 +1445,20 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return p;
 }
 
-static char* kbi_keep_text(const char* s) { // for the program's whole life
-    char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
-    return strcpy(p, s);
+static char* kbi_keep_text(const char* s) { // a copy for KBENCH_FREE
+    return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s);
 }
 
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
 
-struct kb_text { // text that grows; always ends with a zero
+struct kb_text { // text that grows; s, once allocated, ends with a 0
     char* s;
     size_t n, size;
 };
 typedef struct kb_text kbi_text;
 
 KBI_SLOW_END
-static void kbi_reserve(kbi_text* t, size_t n) { // for so many bytes more
+static void kbi_reserve(kbi_text* t, size_t n) { // makes room for n more bytes
     if (t->n + n + 1 <= t->size) return;
     t->size = 2 * t->size + n + 256;
     t->s = (char*)kbi_grow(t->s, t->size);
@@ -1499,18 +1495,19 @@ void kb_put(kbi_text* t, const char* format, ...) {
     va_end(list);
 }
 
-// Formats into a fixed room, behind what is there; what finds no place in it leaves "..." behind a whole character.
-static void kbi_vfit(char* out, size_t at, size_t size, const char* format, va_list list) {
-    int n = vsnprintf(out + at, size - at, format, list);
-    if (n < 0 || (size_t)n < size - at) return;
-    for (at = size - 4; at && ((unsigned char)out[at] & 0xc0) == 0x80; at--) {}
-    memcpy(out + at, "...", 4);
+// Formats into out + start, in an array of size bytes. A longer text is cut after a whole UTF-8 character and ends
+// with "...".
+static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
+    int n = vsnprintf(out + start, size - start, format, list);
+    if (n < 0 || (size_t)n < size - start) return;
+    for (n = (int)size - 4; n && ((unsigned char)out[n] & 0xc0) == 0x80; n--) {}
+    memcpy(out + n, "...", 4);
 }
 
-KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t at, size_t size, const char* format, ...) {
+KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t start, size_t size, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_vfit(out, at, size, format, list);
+    kbi_vfit(out, start, size, format, list);
     va_end(list);
 }
 
@@ -1519,7 +1516,8 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+// Returns the length of the UTF-8 sequence at s, and its character in code. 0: invalid, as overlong forms and
+// surrogates.
 static int kbi_utf8(const char* s, unsigned* code) {
     static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     unsigned first = (unsigned char)*s;
@@ -1532,8 +1530,7 @@ static int kbi_utf8(const char* s, unsigned* code) {
     return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
-// widths, tags.
+// Whether a character is invisible and can change the display: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
     static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
                                           { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
@@ -1544,26 +1541,12 @@ static bool kbi_invisible(unsigned code) {
     return false;
 }
 
-static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+static bool kbi_obeyed(const char* s) { // whether s starts with an invisible character
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
-// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
-static bool kbi_log_command(const char* s) {
-    size_t n = 2;
-    if (s[0] != '#' || s[1] != '#') return false;
-    while (s[n] >= 'a' && s[n] <= 'z') n++;
-    return s[n] == '[';
-}
-
-static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
-    size_t i = t->n;
-    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
-    return !i || t->s[i - 1] == '\n';
-}
-
-// A word as a shell has to be given it.
+// Appends a word, quoted for a shell if necessary.
 static void kbi_put_quoted(kbi_text* t, const char* word) {
     bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
     if (!plain) kbi_puts(t, "'");
@@ -1575,49 +1558,75 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
-// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
-// become U+FFFD. No other way leads text into an output.
-static void kbi_clean(kbi_text* t, const char* s) {
-    while (*s) {
+KBI_SLOW_END
+// Appends text from outside, which a terminal, browser or CI log must show and not obey; all such text passes through
+// here. Invisible characters and commands of CI logs ("::" that does not follow a name, "##") are spelled. Bytes
+// that are not UTF-8 become U+FFFD. json: as the inside of a JSON string; otherwise tabs and line ends become spaces.
+static void kbi_escape(kbi_text* t, const char* s, bool json) {
+    const char first = json ? '"' : ':', second = json ? '\\' : ':';
+    for (unsigned code; *s;) {
         const char* plain = s;
-        unsigned code;
-        while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
+        while (*s >= 0x20 && *s < 0x7f && *s != first && *s != second && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
         int n = kbi_utf8(s, &code);
-        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        char last = t->n ? t->s[t->n - 1] : ' ';
+        bool in_name = isalnum((unsigned char)last) || strchr("_>)]}'", last);
+        bool command = *s == s[1] && (*s == '#' || (*s == ':' && !in_name));
         if (!n)
             kbi_puts(t, "\xef\xbf\xbd");
+        else if (json && (*s == '"' || *s == '\\'))
+            kbi_putf(t, "\\%c", *s);
         else if (!command && !kbi_invisible(code))
             kbi_put(t, s, (size_t)n);
-        else if (code >= '\t' && code <= '\r')
+        else if (json && (*s == '\n' || *s == '\t'))
+            kbi_puts(t, *s == '\n' ? "\\n" : "\\t");
+        else if (json && code > 0xffff) // a surrogate pair of UTF-16
+            kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + (code & 0x3ff));
+        else if (!json && code >= '\t' && code <= '\r')
             kbi_puts(t, " ");
         else
-            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+            kbi_putf(t, json || code > 255 ? "\\u%04x" : "\\x%02x", code);
         s += KBI_MAX(n, 1);
     }
 }
 
-// Prints a line, without its end in the format, as it may be shown.
+static void kbi_clean(kbi_text* t, const char* s) { kbi_escape(t, s, false); }
+
+static void kbi_json_text(kbi_text* t, const char* s) { // NULL: null
+    kbi_puts(t, s ? "\"" : "null");
+    if (s) kbi_escape(t, s, true), kbi_puts(t, "\"");
+}
+
+static void kbi_json_real(kbi_text* t, double x) {
+    char number[40];
+    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
+}
+KBI_SLOW_BEGIN
+
+// Prints a text as a line, and frees it.
+static void kbi_print_text(FILE* f, kbi_text* text) {
+    kbi_text line = KBI_BLANK;
+    kbi_clean(&line, text->s);
+    kbi_puts(&line, "\n");
+    fwrite(line.s, 1, line.n, f);
+    kbi_text_free(text);
+    kbi_text_free(&line);
+}
+
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    kbi_text text = KBI_BLANK, line = KBI_BLANK;
+    kbi_text text = KBI_BLANK;
     va_list list;
     va_start(list, format);
     kbi_vputf(&text, format, list);
     va_end(list);
-    kbi_clean(&line, text.s);
-    kbi_puts(&line, "\n");
-    fwrite(line.s, 1, line.n, f);
-    kbi_text_free(&text);
-    kbi_text_free(&line);
+    kbi_print_text(f, &text);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
 
-// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too. n
-// and m: their bytes.
+// Compares names of n and m bytes. Case, '-' and '_' do not count: LayerNorm equals layer_norm.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1631,17 +1640,17 @@ static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// The word of a comma-separated list that begins there has n bytes; the next begins behind them. Commas in brackets
-// belong to the word: "tile(64, 2),plain" has two words.
+// Returns the start of the next word of a comma-separated list, and in n the length of the word at p. Commas in
+// brackets belong to the word: "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
     int depth = 0;
     for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
         depth += strchr("([{", p[*n]) ? 1 : strchr(")]}", p[*n]) ? -1 : 0;
-    if (depth) *n = strcspn(p, ","); // brackets that do not close are letters
+    if (depth) *n = strcspn(p, ","); // unclosed brackets are ordinary characters
     return p + *n + (p[*n] == ',');
 }
 
-// Whether a comma-separated list names it.
+// Whether a comma-separated list contains the name.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
     if (kbi_same_name(list, name)) return true; // a name with a comma
@@ -1652,42 +1661,38 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case; two letters that change places count once (Damerau 1964). Names longer than a
-// row are far from everything.
+// Edit distance without regard to case (Levenshtein 1966); 64 if a name has 64 bytes or more.
 static int kbi_distance(const char* a, const char* b) {
-    int rows[3][64], n = (int)strlen(b), i = 1;
+    int row[64], n = (int)strlen(b);
     if (n >= 64 || strlen(a) >= 64) return 64;
-    for (int j = 0; j <= n; j++) rows[0][j] = j;
-    for (; a[i - 1]; i++) {
-        int *now = rows[i % 3], *last = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
-        now[0] = i;
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; *a; a++, i++) {
+        int diagonal = row[0];
+        row[0] = i;
         for (int j = 1; j <= n; j++) {
-            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            now[j] = KBI_MIN(last[j - 1] + (x != y), KBI_MIN(last[j], now[j - 1]) + 1);
-            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
-                now[j] = KBI_MIN(now[j], older[j - 2] + 1);
+            int replaced = diagonal + (tolower((unsigned char)*a) != tolower((unsigned char)b[j - 1]));
+            diagonal = row[j];
+            row[j] = KBI_MIN(replaced, KBI_MIN(row[j], row[j - 1]) + 1);
         }
     }
-    return rows[(i - 1) % 3][n];
+    return row[n];
 }
 
-typedef struct kbi_nearest { // the best of the names offered so far
+typedef struct kbi_nearest { // the offered name that is most similar to the wanted one
     const char* wanted;
     const char* name;
     int distance;
 } kbi_nearest;
 
-// A name's beginning or end is as near as one letter: speed to speedup, p99 to time_ms_p99.
+// The first or last part of a name has distance 1: speed to speedup, p99 to time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
-    int d = name ? kbi_distance(best->wanted, name) : 64;
+    int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
-    bool begins = all > n && kbi_same_name_n(best->wanted, n, name, n);
-    bool ends = all > n && name[all - n - 1] == '_' && kbi_same_name_n(best->wanted, n, name + all - n, n);
-    if (n > 1 && (begins || ends)) d = KBI_MIN(d, 1);
-    if (!best->name || d < best->distance) {
-        best->name = name;
-        best->distance = d;
-    }
+    if (n > 1 && all > n &&
+        (kbi_same_name_n(best->wanted, n, name, n) ||
+         (name[all - n - 1] == '_' && kbi_same_name_n(best->wanted, n, name + all - n, n))))
+        distance = KBI_MIN(distance, 1);
+    if (!best->name || distance < best->distance) best->name = name, best->distance = distance;
 }
 
 static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
@@ -1695,19 +1700,19 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     return h;
 }
 
-typedef struct kbi_mapped { // where what has this hash, or address, was put
-    uint64_t key;           // 0: free
-    intptr_t at;
+typedef struct kbi_mapped {
+    uint64_t key; // a hash or an address; 0: the slot is free
+    intptr_t at;  // value: an index or an address
 } kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots; // at most half are taken
-    size_t n, size;
+typedef struct kbi_map { // hash table with linear probing
+    kbi_mapped* slots;   // at most half are used
+    size_t n, size;      // used slots; all slots, a power of 2
 } kbi_map;
-typedef kbi_map kbi_set; // that has nothing put anywhere
+typedef kbi_map kbi_set; // a map of which only the keys count
 
 static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
-// The slot of a key, its own or the one that it is to have.
+// Returns the slot of a key, or the free slot for kbi_map_take. Valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
@@ -1719,7 +1724,7 @@ KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
         KBENCH_FREE(p->slots);
         *p = larger;
     }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // the golden ratio: addresses lie in rows
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // Fibonacci hashing (Knuth) spreads addresses
     while (p->slots[at].key && p->slots[at].key != key) at = (at + 1) & (p->size - 1);
     return &p->slots[at];
 }
@@ -1730,7 +1735,7 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
-// Whether the key was not in it yet; it is now.
+// Adds a key, and returns whether it is new.
 static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_mapped* slot = kbi_map_find(s, key);
     bool added = !slot->key;
@@ -1743,44 +1748,7 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-KBI_SLOW_END
-static void kbi_json_text(kbi_text* t, const char* s) {
-    if (!s) {
-        kbi_puts(t, "null");
-        return;
-    }
-    kbi_puts(t, "\"");
-    for (const char *p = s, *plain; *p;) {
-        unsigned code;
-        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, plain, (size_t)(p - plain));
-        if (!*p) break;
-        int n = kbi_utf8(p, &code);
-        if (*p == '"' || *p == '\\')
-            kbi_putf(t, "\\%c", *p);
-        else if (*p == '\n')
-            kbi_puts(t, "\\n");
-        else if (*p == '\t')
-            kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
-            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
-                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
-        else if (n)
-            kbi_put(t, p, (size_t)n);
-        else
-            kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
-        p += n ? n : 1;
-    }
-    kbi_puts(t, "\"");
-}
-
-static void kbi_json_real(kbi_text* t, double x) {
-    char number[40];
-    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
-}
-KBI_SLOW_BEGIN
-
-// "41.23 us": four digits and the unit that leaves one to three of them before the point.
+// "41.23 us": four digits, one to three of them before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
     static const struct {
         double from, scale;
@@ -1795,17 +1763,11 @@ static const char* kbi_show_time(double ms, char out[40]) {
     return out;
 }
 
-// "1.5 s", "45 s", "3 min", "2.5 h": about so long.
+// "1.5 s", "45 s", "3 min", "2.5 h"
 static const char* kbi_show_span(double seconds, char out[40]) {
-    bool hours = seconds > 90 * 60, minutes = seconds > 90;
-    char number[40];
-    if (seconds < 9.95 && seconds > floor(seconds))
-        snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
-    else if (hours)
-        snprintf(out, 40, "%.30s h", kbi_digits(seconds / 3600, 2, number));
-    else
-        snprintf(out, 40, "%.0f %s", seconds / (minutes ? 60 : 1), minutes ? "min" : "s");
-    return out;
+    double scale = seconds > 90 * 60 ? 3600 : seconds > 90 ? 60 : 1, x = seconds / scale;
+    snprintf(out, 40, "%.*g %s", x < 100 ? 2 : 4, x, scale > 60 ? "h" : scale > 1 ? "min" : "s");
+    return kbi_unlocalise(out), out;
 }
 
 static const char* kbi_show_bytes(double bytes, char out[40]) {
@@ -1828,7 +1790,8 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// A function of a library that was opened; the standard has no cast from object to function pointers.
+// Finds a function of an open library: *function is a function pointer, to which C cannot cast a void*. NULL: not
+// found.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1838,28 +1801,28 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
   >>log       foundation: warnings and errors, one line each, on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What every process keeps: who it is, and what was registered in it before main.
+// State of the process: its name, and the registrations before main.
 static struct kbi_process {
-    const char* program; // the name that stands before each line; NULL: kbench
-    bool quiet;          // --quiet: errors only
-    const char* usual;   // of kb_default; NULL: none
-    kb_entry* entries;   // constructors of other files push here
+    const char* program; // first word of each message; NULL: kbench
+    bool quiet;          // --quiet: print errors only
+    const char* usual;   // options of kb_default; NULL: none
+    kb_entry* entries;   // list; constructors of other files add to it
     int entry_count;
-    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    kbi_set entry_set; // addresses of the entries; empty unless one was added since the list was last read
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
-    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const char* own_device; // name of a backend that the program adds to cpu and cuda (--device NAME); NULL: none
     const struct kbi_backend* own_backend;
 } kbi_process;
 
 static void kbi_say(const char* level, const char* format, va_list list) {
     kbi_text text = KBI_BLANK;
+    kbi_putf(&text, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
     kbi_vputf(&text, format, list);
     fflush(stdout);
-    kbi_print_line(stderr, "%s: %s%s", kbi_process.program ? kbi_process.program : "kbench", level, text.s);
+    kbi_print_text(stderr, &text);
     fflush(stderr);
-    kbi_text_free(&text);
 }
 
 KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
@@ -2355,30 +2318,27 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 
 static const struct {
     const char* name;
-    unsigned char bytes; // of an element
-    signed char digits;  // of a float, binary; 0: an integer
-    short least;         // smallest exponent, as frexp has it
+    unsigned char bytes; // per element
+    signed char digits;  // binary digits of a float; 0: an integer
+    short least;         // smallest exponent of a normal float, as frexp returns it
 } kbi_dtypes[] = { { "none", 0, 0, 0 },    { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
                    { "bf16", 2, 8, -125 }, { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
                    { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
                    { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
 
-static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
+static size_t kbi_dtype_size(int dtype) { // 0 for an invalid code
     return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
-
-const char* kb_dtype_name(kb_dtype dtype) {
-    return kbi_dtypes[(int)dtype >= 0 && (int)dtype < KBI_COUNT(kbi_dtypes) ? dtype : KB_NODTYPE].name;
-}
-
-kb_dtype kb_dtype_of(const char* name) {
-    for (int i = KB_F32; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_same_name(kbi_dtypes[i].name, name)) return (kb_dtype)i;
-    return KB_NODTYPE;
-}
-
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
+const char* kb_dtype_name(kb_dtype dtype) {
+    return kbi_dtypes[kbi_dtype_size((int)dtype) ? dtype : KB_NODTYPE].name;
+}
+kb_dtype kb_dtype_of(const char* name) {
+    int i = KBI_COUNT(kbi_dtypes) - 1;
+    while (i && !kbi_same_name(kbi_dtypes[i].name, name)) i--;
+    return (kb_dtype)i;
+}
 
 static const struct {
     const char *name, *mark, *what, *why, *advice;
@@ -2395,17 +2355,17 @@ KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 b
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
 
-// The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
-// where neither valgrind nor a compiler's sanitizer looks.
+// Without a GPU some flags have another cause and need another advice. The guards of KB_ALLOC lie within one block of
+// malloc, where valgrind and sanitizers do not detect writes.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
-    if (!gpu && flag == KB_FLAG_OVERRUN)
-        return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
-    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
-    if (!gpu && flag == KB_FLAG_THROTTLED) return "let the processor cool, or fix a clock that it can hold";
-    if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
-    if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
-    if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
-    return kbi_flags[flag].advice;
+    if (gpu) return kbi_flags[flag].advice;
+    return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
+           : flag == KB_FLAG_CUDA_ERROR   ? "run it with --no-isolate under a debugger"
+           : flag == KB_FLAG_THROTTLED    ? "let the processor cool, or fix a clock that it can sustain"
+           : flag == KB_FLAG_CLOCK_VARIES ? "fix the processor's clock, or try --thorough"
+           : flag == KB_FLAG_SHARED_GPU   ? "end the other processes"
+           : flag == KB_FLAG_NO_WORK      ? "call kb_keep(result) in the block: unused results are not computed"
+                                          : kbi_flags[flag].advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -2428,25 +2388,27 @@ KBI_SLOW_BEGIN
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- which this process may run on ---
+// --- which processors this thread may run on; system calls, because glibc hides its functions without _GNU_SOURCE
+// ---
 
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
-typedef struct kbi_cpus {
-    unsigned long of[KBI_CPUS / KBI_CPUS_IN];
+typedef struct kbi_cpus { // a set, one bit per processor
+    unsigned long words[KBI_CPUS / KBI_CPUS_IN];
 } kbi_cpus;
 
-static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
+static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->words[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-    return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
+    return syscall(SYS_sched_getaffinity, 0, sizeof c->words, c->words) > 0;
 }
 
-// Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
+// Pins this thread, and threads that it starts later.
+static bool kbi_cpus_pin(const kbi_cpus* c) {
+    return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
+}
 
-// "2", "0,4-7".
+// Parses "2" or "0,4-7". False if the text is invalid.
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -2458,37 +2420,33 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
             to = isdigit((unsigned char)*s) ? strtol(s, &end, 10) : -1;
         }
         if (to < from || to >= KBI_CPUS) return false;
-        for (long i = from; i <= to; i++) c->of[i / KBI_CPUS_IN] |= 1ul << i % KBI_CPUS_IN;
+        for (long i = from; i <= to; i++) c->words[i / KBI_CPUS_IN] |= 1ul << i % KBI_CPUS_IN;
         if (!*end) return true;
         if (*end != ',') return false;
         s = end;
     }
 }
 
-// The same way round; of a list that is too long the beginning.
+// Writes the set as "0,4-7" to out; if size is too small, the beginning and "...".
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    size_t n = 0;
     *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
-        char one[32];
+        size_t n = strlen(out);
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
-        bool over = n + strlen(one) + 5 > size;
-        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
-        if (over) break;
+        if (n + 20 > size) return kbi_fit(out, n, size, ",..."), out;
+        snprintf(out + n, size - n, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
     }
     return out;
 }
 
-// The one that this thread runs on now; 0 where the system does not say.
-static int kbi_cpu_now(void) {
+static int kbi_cpu_now(void) { // the processor of this thread; 0 if unknown
     unsigned cpu = 0;
     return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
-// --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
+// --- their clock, from cpufreq below root; virtual machines usually have none ---
 
 static const char kbi_cpu_root[] = "/sys/devices/system/cpu";
 
@@ -2498,50 +2456,47 @@ static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, 
     return kbi_first_line(path, out, size) && *out;
 }
 
-static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: not known
+static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
     char line[64];
     double khz = kbi_cpu_says(root, cpu, "scaling_cur_freq", line, (int)sizeof line) ? strtod(line, NULL) : 0;
     return khz > 0 ? khz * 1e-3 : (double)NAN;
 }
 
-// Whether the clock may rise above its nominal rate while there is room for it; -1: not known.
+// Returns 1 if the clock may exceed its nominal rate, 0 if not, -1 if unknown.
 static int kbi_cpu_boost(const char* root) {
     char path[512], line[64];
     snprintf(path, sizeof path, "%.400s/intel_pstate/no_turbo", root);
     if (kbi_first_line(path, line, (int)sizeof line)) return *line == '0';
     snprintf(path, sizeof path, "%.400s/cpufreq/boost", root);
-    if (kbi_first_line(path, line, (int)sizeof line)) return *line == '1';
-    return -1;
+    return kbi_first_line(path, line, (int)sizeof line) ? *line == '1' : -1;
 }
 
-// --- who else had them, as the kernel counts it below /proc ---
+// --- interference from other threads and machines, as the kernel counts it ---
 
-// A thread's own clock, which stands still while another thread or machine has the processor, and how often the thread
-// gave that up by itself.
 typedef struct kbi_turn {
-    int64_t ran, waits;
+    int64_t ran, waits; // ns of processor time of this thread; times that it gave up the processor, -1: unknown
 } kbi_turn;
 
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
-    const int thread = 1; // RUSAGE_THREAD, Linux
+    const int thread = 1; // RUSAGE_THREAD, which needs _GNU_SOURCE
     kbi_turn t = { 0, getrusage(thread, &used) == 0 ? used.ru_nvcsw : -1 };
     t.ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return t;
 }
 
 typedef struct kbi_load {
-    int64_t at, switches; // ns; times that this process had to make room for another one
-    double waited;        // ns that this thread was ready and had no processor; NaN: not known
-    double busy, stolen;  // ticks that all processors were wanted, and of these what a hypervisor gave to others
+    int64_t at, switches; // time in ns; preemptions of this process, KB_NONE: unknown
+    double waited;        // ns that this thread was ready but had no processor; NaN: unknown
+    double busy, stolen;  // ticks that all processors were busy; of these, ticks that the hypervisor took; NaN: unknown
 } kbi_load;
 
-static kbi_load kbi_load_now(const char* root) {
+static kbi_load kbi_load_now(const char* root) { // root: /proc
     char path[512], line[512];
     struct rusage used;
     const int process = 0; // RUSAGE_SELF
     kbi_load l = { kbi_now(), KB_NONE, NAN, NAN, NAN };
-    double x[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, ran, waited; // user nice system idle iowait irq softirq steal
+    double x[8], ran, waited; // user nice system idle iowait irq softirq steal
     if (getrusage(process, &used) == 0) l.switches = used.ru_nivcsw;
     snprintf(path, sizeof path, "%.400s/thread-self/schedstat", root);
     if (kbi_first_line(path, line, (int)sizeof line) && sscanf(line, "%lf %lf", &ran, &waited) == 2)
@@ -4784,8 +4739,8 @@ static bool kbi_take_cpu(const kb_option* option, void* values, const char* valu
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    for (int i = 0; i < KBI_COUNT(list.of); i++)
-        if (list.of[i] & ~allowed.of[i])
+    for (int i = 0; i < KBI_COUNT(list.words); i++)
+        if (list.words[i] & ~allowed.words[i])
             return kbi_error("--cpu %s: this process may run on %s only", value,
                              kbi_cpus_show(&allowed, ours, sizeof ours)),
                    false;
