@@ -2435,8 +2435,11 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        if (n + 20 > size) return kbi_fit(out, n, size, ",..."), out;
-        snprintf(out + n, size - n, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        char one[32];
+        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        bool fits = n + strlen(one) + 5 <= size;
+        snprintf(out + n, size - n, "%s", fits ? one : ",...");
+        if (!fits) break;
     }
     return out;
 }
