@@ -20,7 +20,7 @@ static void script_end(kbi_run* run) {
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!((flags >> f) & 1)) continue;
         if (kb_flag_is_error((kb_flag)f))
-            kbi_stop(run, (kb_flag)f, "according to the script");
+            kbi_stop(run, (kb_flag)f, "the script says so");
         else
             kbi_raise(run, (kb_flag)f);
     }
