@@ -73,12 +73,12 @@ KBENCH_IMPL(moves, bad) {
 }
 KBENCH_IMPL(moves, good) {
     char here[4096];
-    if (getcwd(here, sizeof here) && strcmp(here, "/") == 0) kb_fail(kb, "not in the thread or process that started it");
+    if (getcwd(here, sizeof here) && strcmp(here, "/") == 0) kb_fail(kb, "not in the folder where it was started");
     work(kb);
 }
 HOSTILE(nests) { // kb_main called inside a benchmark function
     char* words[] = { (char*)"hostile", (char*)"--list", NULL };
-    if (kb_main(2, words) != 0) kb_fail(kb, "a run is already active");
+    if (kb_main(2, words) != 0) kb_fail(kb, "there is a run already");
     work(kb);
 }
 KBENCH_IMPL(takes_long, good) { // about two seconds in total

@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     kb_result* results = (kb_result*)calloc((size_t)f.n + 1, sizeof *results);
     for (int i = 0; i < f.n; ++i) {
         kbi_result_clear(&results[i]);
-        if (f.records[i].n != KBI_COUNT(kbi_keys)) bad("as many keys as the table of keys");
+        if (f.records[i].n != KBI_COUNT(kbi_keys)) bad("another number of keys than the table of keys");
         for (int k = 0; k < KBI_COUNT(kbi_keys); ++k) fill(&results[i], &kbi_keys[k], &f.records[i].of[k]);
     }
     (void)json_get;
