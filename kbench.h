@@ -1233,18 +1233,15 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-// Fibers switch by ucontext, which musl does not have, or by own code on x86-64. Without fibers, the cases of a group
-// are measured one after another.
-#ifndef KBI_UCONTEXT
-#define KBI_UCONTEXT (__GLIBC__ > 0)
-#endif
-#if KBI_UCONTEXT
-#include <ucontext.h>
-#endif
-#if !defined(KBI_FIBERS) && (KBI_UCONTEXT || (defined(__x86_64__) && defined(__LP64__)))
+#ifndef KBI_FIBERS
+#ifdef __GLIBC__
 #define KBI_FIBERS 1
-#elif !defined(KBI_FIBERS)
-#define KBI_FIBERS 0
+#else
+#define KBI_FIBERS 0 // musl has no ucontext: the cases of a group are measured one after another
+#endif
+#endif
+#if KBI_FIBERS
+#include <ucontext.h>
 #endif
 
 #ifndef KBENCH_MALLOC
@@ -2571,12 +2568,10 @@ KBI_SLOW_END
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// Floating values are rounded to float first (KB_IOTA in f64 is not; tf32 is stored so), then to the smaller types, to
-// nearest even.
-// The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
-// that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
+// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. tf32 is
+// stored as f32. The kernel kbi_fill does the same operations in the same order and gives the same bits. A host
+// compiler that contracts a * b + c can change a normal deviate by one ulp of float, about once in 10^8.
 
-// Elements of 1, 2 and 4 bytes are the low end of a word.
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
 
 static uint32_t kbi_float_bits(float f) {
@@ -2591,45 +2586,41 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
-// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
-// largest it is infinity in binary16, else the largest.
+// Rounds a float to nearest even. fraction selects the format by its fraction bits: 10 is binary16 (IEEE 754, bias 15),
+// 3 is e4m3 (OCP, bias 7, no infinity), 2 is e5m2 (OCP, bias 15). NaN stays NaN. Overflow gives infinity in binary16
+// and the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
     uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
-    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t least = fraction == 3u ? 121u : 113u; // biased f32 exponent of the smallest normal number
     uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
     uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
     if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
     if (e < least) shift += least - e;
-    if (shift > 24u) return sign; // below half of the least subnormal
+    if (shift > 24u) return sign; // below half of the smallest subnormal number
     r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
     return sign | KBI_MIN(r, most);
 }
 
-static float kbi_f16_to_f32(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, a = h & 0x7fffu;
-    if (a >= 0x7c00u) return kbi_bits_float(sign | 0x7f800000u | ((a & 0x3ffu) << 13));
-    if (a >= 0x0400u) return kbi_bits_float(sign | ((a << 13) + (112u << 23)));
-    return kbi_bits_float(sign | kbi_float_bits((float)a * 5.9604644775390625e-8f)); // a / 2^24, exact
+// Widens binary16 (fraction 10) or e4m3 (fraction 3); exact.
+static float kbi_small_to_f32(uint32_t small, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t magnitude = small & (half ? 0x7fffu : 0x7fu), bits = magnitude << (23u - fraction);
+    float value = kbi_bits_float(bits + ((half ? 112u : 120u) << 23));
+    if (magnitude < 1u << fraction) value = (float)magnitude * (half ? 5.9604644775390625e-8f : 0.001953125f);
+    if (magnitude >= (half ? 0x7c00u : 0x7fu))
+        value = kbi_bits_float(0x7f800000u | (bits & (half ? 0x7fffffu : 0x400000u)));
+    return small == magnitude ? value : -value;
 }
 
-// bfloat16: the upper half of a float; to nearest even, NaN kept quiet
+// Rounds a float to bfloat16, its upper half, to nearest even. NaN becomes a quiet NaN.
 static uint16_t kbi_f32_to_bf16(float f) {
     uint32_t u = kbi_float_bits(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_e4m3_to_f32(uint8_t h) {
-    uint32_t a = h & 0x7fu;
-    float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
-              : a < 8u   ? (float)a * 0.001953125f // 2^-9
-                         : kbi_bits_float((a << 20) + (120u << 23));
-    return h & 0x80u ? -v : v;
-}
-
-// element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
+// Element i of an array as a double. 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
     uint64_t bits = 0;
@@ -2639,24 +2630,20 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_bits_float((uint32_t)bits);
     case KB_F64: memcpy(&d, &bits, 8); return d;
-    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
-    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
-    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_E4M3: return kbi_small_to_f32((uint32_t)bits, 3);
+    case KB_E5M2: return kbi_small_to_f32((uint32_t)bits << 8, 10); // e5m2 is the upper half of binary16
+    case KB_F16: return kbi_small_to_f32((uint32_t)bits, 10);
     case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
     case KB_I8: return (signed char)bits;
     case KB_I16: return (int16_t)bits;
     case KB_I32: return (int32_t)bits;
     case KB_I64: return (double)(int64_t)bits;
-    case KB_U8:
-    case KB_U16:
-    case KB_U32:
-    case KB_U64: return (double)bits;
-    default: return 0;
+    default: return (double)bits;
     }
 }
 
 // Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)); the key advances by
-// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
+// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is not changed.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
@@ -2671,32 +2658,30 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-// 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
-static void kbi_shuffle(int* of, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
-    for (int i = 0; i < n; i++) of[i] = i;
+// Writes a random permutation of 0 .. n - 1 (Fisher and Yates) that depends on seed, purpose and number only.
+static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
+    for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n - 1; i > 0; i--) {
         uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
         uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
         kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = of[i];
-        of[i] = of[j];
-        of[j] = swap;
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
     }
 }
 
-// 24 bits, so that float and double hold the same value
-static double kbi_random_uniform(uint32_t word) {
-    return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
-}
+// word / 2^32 in 24 bits, which float and double both hold exactly.
+static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
 
-static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1] (Horner)
     double sum = 0;
     for (int i = 0; i < n; i++) sum = sum * x + c[i];
     return sum;
 }
 
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
-// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
+// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172. The truncated series has a relative error below 2^-44.
 static double kbi_minus_log(uint32_t m) {
     static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
     double f = (double)(int32_t)m, s;
@@ -2710,9 +2695,9 @@ static double kbi_minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
-// Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
-// in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
-// 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
+// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi u2).
+// u1 is in (0,1], so the logarithm is finite. u2 = k / 2^24 is split exactly into quarter turns and a remainder within
+// 1/8 turn. There, the Taylor series of sine and cosine have an error below 2^-40. z is rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
                                    -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
@@ -2733,27 +2718,27 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     z[1] = (float)(r * s);
 }
 
-// the bits of one element, in the low end of the result, from its value (floats) or its deviate (integers)
-static uint64_t kbi_value_bits(double v, int dtype) {
+// The bits of an element, in the low end of the result. value: the element, or for integers its normal deviate.
+static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_float_bits((float)v);
-    case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
-    case KB_F16: return kbi_f32_to_small((float)v, 10);
-    case KB_BF16: return kbi_f32_to_bf16((float)v);
+    case KB_TF32: return kbi_float_bits((float)value);
+    case KB_F64: memcpy(&u, &value, sizeof u); return u;
+    case KB_E4M3: return kbi_f32_to_small((float)value, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)value, 2);
+    case KB_F16: return kbi_f32_to_small((float)value, 10);
+    case KB_BF16: return kbi_f32_to_bf16((float)value);
     default: break;
     }
-    t = v * 8.0; // at most 47, since u1 >= 2^-24: only the sign of an unsigned type needs the clamp
+    t = value * 8.0; // |t| < 48 because u1 >= 2^-24, so only unsigned types need a clamp, at 0
     t = t < 0.0 ? t - 0.5 : t + 0.5;
     if (t < 0.0 && (dtype == KB_U8 || dtype == KB_U16 || dtype == KB_U32 || dtype == KB_U64)) t = 0.0;
     return (uint64_t)(int64_t)t;
 }
 
-// the bits of elements 4 block .. 4 block + 3
+// The bits of elements 4 block .. 4 block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -2774,22 +2759,15 @@ static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind
     }
 }
 
-// Elements first .. first + n - 1 of a tensor; p is where element `first` goes and may be unaligned.
+// Writes elements first .. first + n - 1 of a tensor. p receives element `first` and may be unaligned.
 static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    unsigned char* at = (unsigned char*)p;
+    unsigned char* out = (unsigned char*)p;
     size_t size = kbi_dtype_size(dtype);
-    int64_t i = first, end = first + n;
     uint64_t bits[4];
-    if (n <= 0 || size == 0) return;
-    if (kind == KB_ZERO) {
-        memset(p, 0, (size_t)n * size);
-        return;
-    }
-    while (i < end) {
-        int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
-        kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
-        i += stop - j;
-        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
+    if (kind == KB_ZERO && n > 0) memset(p, 0, (size_t)n * size), n = 0;
+    for (int64_t i = first; i < first + n; i++, out += size) {
+        if (i == first || i % 4 == 0) kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
+        memcpy(out, &bits[i % 4], size);
     }
 }
 
@@ -2797,15 +2775,14 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
-// assumes that there are no NaN and infinity.
-#define KBI_STATS_LIMIT 1e150
-#define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
-#define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
-#define KBI_STATS_P99_MIN 300  // fewest values with a p99
-#define KBI_STATS_ENOUGH 6     // fewest values, or what they are worth, that the sign test makes an interval of
-#define KBI_STATS_NOTABLE 0.01 // drift and distance of modes, relative to the median, that are worth a word
+#define KBI_STATS_LIMIT 1e150  // largest magnitude of a measurement: its square and sums of squares stay finite
+#define KBI_STATS_BLOCKS 10    // consecutive blocks of a sample; their medians are nearly independent
+#define KBI_STATS_MIN 30       // smallest sample that is cut into blocks, 3 values in each
+#define KBI_STATS_P99_MIN 300  // smallest sample that has a p99
+#define KBI_STATS_ENOUGH 6     // smallest (effective) sample size with a 95 % interval by the sign test
+#define KBI_STATS_NOTABLE 0.01 // smallest drift and distance of modes that is reported, relative to the median
 
+// True if v is finite and at most KBI_STATS_LIMIT. Compares bits because -ffast-math assumes that NaN does not exist.
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
     uint64_t bits, bound;
@@ -2814,34 +2791,31 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-// Memory for m values if there are n > 0 values and all are usable; else NULL.
+// Allocates memory for m values, which the caller frees. NULL if n is 0 or one of the n values is not usable.
 static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
     for (int64_t i = 0; x && i < n; i++)
         if (!kbi_usable(x[i])) return NULL;
     return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
-// a / b; 0 for 0 / 0, NAN where the quotient is none.
+// a / b; 0 for 0 / 0; NAN for other divisions by 0 and if the quotient would exceed 1e150.
 static double kbi_ratio(double a, double b) {
     if (a == 0.0 && b == 0.0) return 0.0;
-    if (b == 0.0 || fabs(a) > fabs(b) * 1e150) return (double)NAN;
-    return a / b;
+    return b == 0.0 || fabs(a) > fabs(b) * 1e150 ? (double)NAN : a / b;
 }
 
-// -- order ------------------------------------------------------------------------------------------------
-
-static int kbi_order_of(const void* a, const void* b) {
+static int kbi_compare_doubles(const void* a, const void* b) {
     double x, y;
     memcpy(&x, a, sizeof x);
     memcpy(&y, b, sizeof y);
     return (x > y) - (x < y);
 }
 static void kbi_sort(double* a, int64_t n) {
-    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_compare_doubles);
 }
 
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
-// Stopping at equal values keeps both parts large in quantised samples.
+// Moves the value of rank k (from 0) to a[k], smaller values before it and larger ones after it: quickselect (Hoare
+// 1961). Both scans stop at values equal to the pivot, which balances the parts when many values are equal.
 static double kbi_select(double* a, int64_t n, int64_t k) {
     for (int64_t low = 0, high = n - 1; low < high;) {
         const double pivot = a[low + (high - low) / 2];
@@ -2860,20 +2834,18 @@ static double kbi_select(double* a, int64_t n, int64_t k) {
     return a[k];
 }
 
-// Type 7: x(h) + (h - floor h) (x(h+1) - x(h)), h = (n - 1) q from 0 (Hyndman and Fan 1996). NAN when n < 1.
+// Quantile q in [0, 1], type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q, counted from 0. n >= 1.
 static double kbi_quantile(const double* sorted, int64_t n, double q) {
-    if (n < 1 || !kbi_usable(q)) return (double)NAN;
-    const double h = (double)(n - 1) * (q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q);
+    const double h = (double)(n - 1) * q;
     const int64_t i = (int64_t)h;
-    if (i >= n - 1) return sorted[n - 1];
-    return sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
+    return i >= n - 1 ? sorted[n - 1] : sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
 }
 
 static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Median in O(n); scratch holds n values. Values must be finite; NAN when n < 1.
+// Median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return (double)NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -2890,41 +2862,35 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// -- interval of the median -------------------------------------------------------------------------------
+// --- interval of the median ---
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 -
-// alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative
-// to that of the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no
-// such interval.
-static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
-    *lo = *hi = 0;
+// Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the upper
+// rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2). 0: no rank
+// reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
+static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
-    int64_t j = n / 2, k = 0;
+    int64_t j = n / 2;
     double weight = 1.0, lower = 0.0;
-    while (j > 0 && weight > 1e-290) {
+    for (; j > 0 && weight > 1e-290; j--) {
         weight *= (double)j / (double)(n - j + 1);
         lower += weight;
-        j--;
     }
     const double total = n % 2 == 1 ? 2.0 * (1.0 + lower) : 1.0 + 2.0 * lower;
-    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // a tail that equals alpha/2 but for rounding is in
+    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // accepts a tail that exceeds alpha/2 by rounding only
+    int64_t rank = 0;
     for (double tail = weight; tail <= limit; tail += weight) {
-        k = j + 1;
         weight *= (double)(n - j) / (double)(j + 1);
-        j++;
+        rank = ++j;
     }
-    if (k < 1) return 0;
-    *lo = k;
-    *hi = n + 1 - k;
-    return 1;
+    return rank;
 }
 
-// Behind the last value of block b of 10 consecutive ones, as equal as possible.
+// End (exclusive) of block b when n values are cut into 10 consecutive blocks of nearly equal size.
 static int64_t kbi_block_end(int b, int64_t n) {
     return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
 }
 
-// Their medians; n >= 10.
+// Writes the medians of the 10 blocks; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
     for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
         end = kbi_block_end((int)b, n);
@@ -2932,21 +2898,21 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
     }
 }
 
-// By how much autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1). Taking
-// off the sample's own mean pulled r down by about (1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954). At least 1.
+// Factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1); at
+// least 1. r is first corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
-//   - that of lag 1: right if the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
-//     sums' own lag 1: right if slow wandering hides under noise that does not last.
-// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
-// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
-// spread: standard deviation of the clipped values. scratch holds n values.
+// Effective sample size of n values for their median: n divided by the larger of two variance inflations:
+//   - the inflation of lag 1, correct if the correlation decays from value to value;
+//   - variance of the sums of 10 consecutive blocks relative to that of independent values, times the inflation of the
+//     sums' own lag 1. It detects a slow wander under uncorrelated noise.
+// Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide the correlation. If the MAD is 0,
+// signs replace the values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided
+// 5 %). *spread receives the standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -2969,52 +2935,49 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     if (!(squares > 0.0)) return (double)n;
     const double lag1 = products / squares;
     if (n < KBI_STATS_MIN && lag1 + 1.0 / (double)n < 1.645 / sqrt((double)n)) return (double)n;
-    double inflation = kbi_inflation(lag1, n), wander = 0.0, turns = 0.0;
+    double inflation = kbi_inflation(lag1, n), block_squares = 0.0, block_products = 0.0;
     for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        wander += block[b] * block[b];
-        turns += b > 0 ? block[b] * block[b - 1] : 0.0;
+        block_squares += block[b] * block[b];
+        block_products += b > 0 ? block[b] * block[b - 1] : 0.0;
     }
-    if (n >= KBI_STATS_MIN && wander > 0.0) {
-        const double slow = wander / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
-                            kbi_inflation(turns / wander, KBI_STATS_BLOCKS);
+    if (n >= KBI_STATS_MIN && block_squares > 0.0) {
+        const double slow = block_squares / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
+                            kbi_inflation(block_products / block_squares, KBI_STATS_BLOCKS);
         inflation = slow > inflation ? slow : inflation;
     }
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample
-// size, spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that
-// of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show
-// of a process that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6
-// values.
+// 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the effective
+// sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m. If m < 6, the interval is the one for
+// m = 6 and reaches at least t(0.975; 5 df) standard errors to each side. Its standard deviation is corrected for a
+// wander that exceeds the sample, s^2 / (1 - 1/m); such an interval is unreliable. NAN, without interval, if n < 6.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
-    int64_t low, high;
+    double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
     *lo = *hi = (double)NAN;
     if (n < KBI_STATS_ENOUGH) return (double)NAN;
-    const double worth = kbi_effective(x, n, median, scratch, &spread);
-    const int64_t count = worth > KBI_STATS_ENOUGH ? (int64_t)worth : KBI_STATS_ENOUGH;
-    kbi_sign_ranks(count, 0.05, &low, &high);
-    const int64_t rank = (int64_t)(((double)low - 0.5) * (double)n / (double)count + 0.5);
+    const double effective = kbi_effective(x, n, median, scratch, &spread);
+    const int64_t m = effective > KBI_STATS_ENOUGH ? (int64_t)effective : KBI_STATS_ENOUGH;
+    const int64_t rank = (int64_t)(((double)kbi_sign_rank(m, 0.05) - 0.5) * (double)n / (double)m + 0.5);
     memmove(scratch, x, (size_t)n * sizeof(double));
     *lo = kbi_select(scratch, n, rank - 1);
     *hi = kbi_select(scratch, n, n - rank);
-    if (worth < KBI_STATS_ENOUGH) {
-        const double left = 1.0 - 1.0 / worth;
-        reach = 2.571 * spread * sqrt(1.0 / worth / (left > 0.2 ? left : 0.2));
+    if (effective < KBI_STATS_ENOUGH) {
+        const double remaining = 1.0 - 1.0 / effective;
+        reach = 2.571 * spread * sqrt(1.0 / effective / (remaining > 0.2 ? remaining : 0.2));
     }
     *lo = median - reach < *lo ? median - reach : *lo;
     *hi = median + reach > *hi ? median + reach : *hi;
-    return worth;
+    return effective;
 }
 
+// Half-width of an interval relative to |median|; NAN if an end is not usable.
 static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers
-// its clock.
+// Only kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
     if (!scratch) return (double)NAN;
@@ -3024,10 +2987,10 @@ static double kbi_precision_of(const double* x, int64_t n) {
     return kbi_half_width(lo, hi, median);
 }
 
-// -- summary ----------------------------------------------------------------------------------------------
+// --- summary ---
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of
-// Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
+// LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3037,7 +3000,7 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
         const double d = x[i] - s->mean;
         rest += d;
         squares += d * d;
-        if (i > 0) products += d * previous;
+        products += d * previous;
         previous = d;
     }
     if (n < 2) return;
@@ -3047,8 +3010,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
-// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
+// Step of the timer: the smallest difference between distinct values, or 0 if it exceeds a tenth of the median. In a
+// continuous sample it is negligible. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3061,8 +3024,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values
-// share one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
+// Fences of Tukey 1977: mild outliers beyond 1.5, severe beyond 3 interquartile ranges. The range is at least the
+// timer's step; otherwise values one tick away would be outliers whenever most values are equal.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3075,25 +3038,20 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     s->outliers_severe = (double)severe / (double)s->n;
 }
 
-// Two modes: the widest stretch between values is over 5 MAD wide. Four amends to "largest gap > 5 MAD with
-// 10 % on each side":
-//   - only stretches with 10 % on each side compete: one far outlier would own the largest gap of all;
-//   - a stretch may hold 2 % of the values: a single straggler between the modes would halve the gap;
-//   - the MAD is that of each side, the larger counts: with even modes the MAD of all is half their distance;
-//   - it is at least the timer's step: on a coarse timer the MAD is 0 and neighbouring ticks are no modes.
-// Modes closer than 1 % of the median are nobody's concern.
+// True if there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and 1 % of
+// the median. The gap may contain 2 % of the values, so that a single value between the modes does not halve it. The
+// MAD is the larger of both sides' because two equal modes inflate the MAD of the whole sample. It is at least the
+// timer's step, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
     int64_t split = -1;
-    double widest = 0.0;
+    double widest = KBI_STATS_NOTABLE * fabs(median);
     for (int64_t i = side - 1; i + stretch <= n - side; i++) {
         const double width = sorted[i + stretch] - sorted[i];
-        if (!(width > widest)) continue;
-        widest = width;
-        split = i;
+        if (width > widest) widest = width, split = i;
     }
-    if (split < 0 || !(widest > KBI_STATS_NOTABLE * fabs(median))) return 0;
+    if (split < 0) return 0;
     const double* upper = sorted + split + stretch;
     const int64_t left = split + 1, right = n - split - stretch;
     const double below = kbi_mad_of(sorted, left, kbi_median_sorted(sorted, left), scratch);
@@ -3102,10 +3060,9 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
-// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
-// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
-// find drift wherever they are autocorrelated.
+// Exact test of 10 block medians against random order, p = 0.0092 (33,508 of the 10! orders); ties lower p. It rejects
+// a step (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33, S = rising
+// minus falling pairs). A test of the values would report drift whenever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3118,17 +3075,6 @@ static int kbi_order_significant(const double* blocks) {
         }
     }
     return rising || falling || score >= 33 || score <= -33;
-}
-
-static void kbi_drift(const double* x, double* scratch, kb_stats* s) {
-    double blocks[KBI_STATS_BLOCKS], third[3];
-    if (s->n < KBI_STATS_MIN) return;
-    kbi_block_medians(x, s->n, scratch, blocks);
-    const double first = kbi_median_of(blocks, 3, third);
-    const double last = kbi_median_of(blocks + KBI_STATS_BLOCKS - 3, 3, third);
-    s->drift = kbi_ratio(last - first, fabs(s->median));
-    s->drift_significant =
-        kbi_usable(s->drift) && fabs(s->drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
 }
 
 static kb_stats kbi_stats_none(int64_t n) {
@@ -3144,8 +3090,9 @@ static kb_stats kbi_stats_none(int64_t n) {
     return s;
 }
 
-// kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
+// kb_summarize with the timer's step in the unit of x; 0: the step is estimated from the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
+    double blocks[KBI_STATS_BLOCKS], third[3];
     kb_stats s = kbi_stats_none(n);
     double* sorted = kbi_stats_alloc(x, n, 2 * n);
     if (!sorted) return s;
@@ -3153,8 +3100,13 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
-    kbi_drift(x, scratch, &s);
-
+    if (n >= KBI_STATS_MIN) {
+        kbi_block_medians(x, n, scratch, blocks);
+        const double first = kbi_median_of(blocks, 3, third), last = kbi_median_of(blocks + 7, 3, third);
+        s.drift = kbi_ratio(last - first, fabs(s.median));
+        s.drift_significant =
+            kbi_usable(s.drift) && fabs(s.drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
+    }
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
     s.min = sorted[0];
@@ -3166,8 +3118,8 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
     s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
-    const double seen = kbi_step_of(sorted, n, s.median, &s.distinct);
-    const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : seen;
+    const double estimate = kbi_step_of(sorted, n, s.median, &s.distinct);
+    const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : estimate;
     kbi_outliers(sorted, step, &s);
     s.bimodal = kbi_bimodal(sorted, n, s.median, step, scratch);
     KBENCH_FREE(sorted);
@@ -3176,79 +3128,68 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
-// Mean without so many at each end, of values that it leaves sorted: finer than the timer's step, deaf to stragglers.
-static double kbi_trimmed(double* x, int n, int away) {
+// Mean without the `cut` smallest and `cut` largest values. Sorts x. It resolves less than the timer's step.
+static double kbi_trimmed(double* x, int n, int cut) {
     double sum = 0;
     kbi_sort(x, n);
-    for (int i = away; i < n - away; i++) sum += x[i];
-    return sum / (n - 2 * away);
+    for (int i = cut; i < n - cut; i++) sum += x[i];
+    return sum / (n - 2 * cut);
 }
 
 KBI_SLOW_BEGIN
-// -- arms measured in the same rounds ------------------------------------------------------------------------
+// --- implementations measured in the same rounds ---
 
-// Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
-// arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
-// NAN and 0 returned when no interval exists (below 6 rounds for alpha = 0.05); all NAN when a value is not
-// finite.
-static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
-    int64_t low, high;
+// Median of the rounds' log ratios with the interval of the sign test. Each round measures both implementations, so
+// drift, clock steps and autocorrelation cancel. For several implementations, alpha is divided by their number first
+// (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a value is not usable.
+static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
+                       double* hi) {
     *median = *lo = *hi = (double)NAN;
     double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
-    if (!sorted) return 0;
+    if (!sorted) return false;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
-    const int found = kbi_sign_ranks(rounds, alpha, &low, &high);
-    if (found) {
-        *lo = sorted[low - 1];
-        *hi = sorted[high - 1];
-    }
+    const int64_t rank = kbi_sign_rank(rounds, alpha);
+    if (rank) *lo = sorted[rank - 1], *hi = sorted[rounds - rank];
     KBENCH_FREE(sorted);
-    return found;
+    return rank > 0;
 }
 
-// Noise floor of an A/A arm: the farthest its interval of the ratio reaches from 1, max(hi, 1/lo) - 1; NaN when
-// there is none.
+// Noise floor from the A/A control: the largest distance of its interval of the ratio from 1, max(hi, 1/lo) - 1. NAN
+// without an interval.
 static double kbi_noise_floor(double lo, double hi) {
-    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
-    const double below = 1.0 / (lo > 1e-150 ? lo : 1e-150);
-    const double reach = (hi > below ? hi : below) - 1.0;
-    return reach > 0.0 ? reach : 0.0;
+    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return (double)NAN;
+    return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
-// Verdict on an interval of speedup = baseline / this, in this order:
-//   UNRESOLVED  an end is not finite (too few rounds);  NONE  no interval of a ratio: lo <= 0 or lo > hi
+// Verdict from an interval of the speedup, baseline time / time, in this order:
+//   UNRESOLVED  an end is not finite (too few rounds);  NONE  not an interval of a ratio: lo <= 0 or lo > hi
 //   EQUIVALENT  1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
 //   FASTER      lo > 1 + noise;  SLOWER  hi < 1/(1+noise);  UNRESOLVED  otherwise
-// noise is kbi_noise_floor of the A/A arm; negative or not finite counts as 0.
+// noise is the noise floor; negative and NAN count as 0.
 static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noise) {
     if (!kbi_usable(lo) || !kbi_usable(hi)) return KB_UNRESOLVED;
     if (!(lo > 0.0) || lo > hi) return KB_NO_VERDICT;
-    const double margin = kbi_usable(delta) && delta > 0.0 ? 1.0 + delta : 0.0;
-    const double floor_ratio = kbi_usable(noise) && noise > 0.0 ? 1.0 + noise : 1.0;
-    if (margin > 0.0 && lo >= 1.0 / margin && hi <= margin) return KB_EQUIVALENT;
-    if (lo > floor_ratio) return KB_FASTER;
-    if (hi < 1.0 / floor_ratio) return KB_SLOWER;
-    return KB_UNRESOLVED;
+    if (delta > 0.0 && lo >= 1.0 / (1.0 + delta) && hi <= 1.0 + delta) return KB_EQUIVALENT;
+    const double threshold = kbi_usable(noise) && noise > 0.0 ? 1.0 + noise : 1.0;
+    return lo > threshold ? KB_FASTER : hi < 1.0 / threshold ? KB_SLOWER : KB_UNRESOLVED;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`, as normal errors add. NAN without a known error.
+// Adds an independent normal error of standard deviation sd to both sides of a 95 % interval about `centre`. Both ends
+// become NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
     *hi = centre + hypot(*hi - centre, error);
 }
 
-// -- distributions ----------------------------------------------------------------------------------------
-
-// Regularised incomplete beta I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22), evaluated from the
-// front (Lentz 1976; Thompson and Barnett 1986).
+// Regularised incomplete beta function I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22) by the
+// modified Lentz method (Lentz 1976; Thompson and Barnett 1986).
 static double kbi_beta_below(double a, double b, double x) {
     double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), value;
     d = 1.0 / (fabs(d) > 1e-300 ? d : 1e-300);
@@ -3275,8 +3216,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection
-// of the tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t for any real df >= 0.1 (df above 1e7 count as 1e7), by bisection. The tail probability is
+// within 1e-9 for p from 1e-6 to 1 - 1e-6. NAN if p is not in (0, 1) or df is below 0.1.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3285,16 +3226,13 @@ static double kbi_student_quantile(double p, double df) {
     while (high < 1e140 && kbi_student_tail(high, freedom) > tail) low = high, high *= 2.0;
     for (int i = 0; i < 60; i++) {
         const double middle = 0.5 * (low + high);
-        if (kbi_student_tail(middle, freedom) > tail)
-            low = middle;
-        else
-            high = middle;
+        *(kbi_student_tail(middle, freedom) > tail ? &low : &high) = middle;
     }
     return p < 0.5 ? -high : high;
 }
 
-// psi(x) and psi'(x), x > 0: up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then their asymptotic series (DLMF 5.11.2,
-// 5.15.8), of which the first term left out is below 1e-10.
+// psi(x) and psi'(x), x > 0: recurrence up to x >= 8, then the asymptotic series (DLMF 5.11.2, 5.15.8). The first
+// omitted term is below 1e-10.
 static double kbi_digamma(double x) {
     double sum = 0.0;
     for (; x < 8.0; x += 1.0) sum -= 1.0 / x;
@@ -3309,78 +3247,71 @@ static double kbi_trigamma(double x) {
            (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
 }
 
-// -- fresh processes --------------------------------------------------------------------------------------
+// --- fresh processes ---
 
-typedef struct kbi_spread { // of a case's log medians over processes, or of an implementation's log ratios
-    int n;                  // processes that gave one
-    double mean, lo, hi;    // their mean with its 95 % interval; NAN below 2
-    double sd, df;          // of one process about the true mean, and how many degrees of freedom know it: pooled
+typedef struct kbi_spread {       // of the log medians of a case, or the log ratios of an implementation, over processes
+    int n;                        // processes that gave a value
+    double mean, lo, hi;          // mean and its 95 % interval; NAN if n < 2
+    double sd, df;                // pooled standard deviation of one process, and its degrees of freedom
+    double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
-// How far the interval that misses in a share alpha reaches to each side of the mean; beside: see kbi_spread_of.
-static double kbi_spread_reach(const kbi_spread* s, double alpha, double beside) {
+// Half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
+static double kbi_spread_reach(const kbi_spread* s, double alpha, double reference_variance) {
     const double quantile = s->n > 1 ? kbi_student_quantile(1.0 - 0.5 * alpha, s->df) : (double)NAN;
-    return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + beside);
+    return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// How alike the scatter of two cases is taken to be, by their times in octaves: 1, 0.61 one octave apart, 0.14 two.
+// Weight of a case in the prior of another case whose time differs by so many octaves: 1, 0.61 at one, 0.14 at two.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
-// Each case by itself. In lo: the logarithm of its variance, corrected so that its mean is that of the true one (Smyth,
-// Statistical Applications in Genetics and Molecular Biology 3, 2004), NAN for a variance of 0; in hi: its time in
-// octaves.
+// Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
+// Genetics and Molecular Biology 3, 2004); NAN for a variance of 0. octaves: log2 of its time.
 static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
     double sum = 0.0, squares = 0.0;
     s->n = 0;
-    for (int p = 0; p < processes; p++) {
-        if (!kbi_usable(values[p])) continue;
-        sum += values[p];
-        s->n++;
-    }
+    for (int p = 0; p < processes; p++)
+        if (kbi_usable(values[p])) sum += values[p], s->n++;
     s->mean = s->n ? sum / s->n : (double)NAN;
     for (int p = 0; p < processes; p++)
         if (kbi_usable(values[p])) squares += (values[p] - s->mean) * (values[p] - s->mean);
     s->df = s->n > 1 ? s->n - 1 : 0;
     s->sd = s->n > 1 ? sqrt(squares / s->df) : (double)NAN;
-    s->lo = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
-    s->hi = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
+    s->log_variance = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
+    s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Degrees of freedom of the prior: by how much more than chance the logarithms of the variances of cases of like length
-// differ (Smyth 2004, section 6.2, with pairs in place of a common mean). Infinite, that is 2e6, where no more.
+// Degrees of freedom of the prior, from the differences of log variances beyond chance, of cases of similar time (Smyth
+// 2004, section 6.2, with pairs instead of a common mean). 2e6 stands for infinity: no difference beyond chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
-        for (int j = 0; j < i && kbi_usable(s[i].lo); j++) {
-            const double apart = s[i].lo - s[j].lo, weight = kbi_spread_weight(s[i].hi - s[j].hi);
-            if (!(weight > 0.0) || !kbi_usable(s[j].lo)) continue;
-            excess += 0.5 * weight * (apart * apart - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
+        for (int j = 0; j < i; j++) {
+            const double d = s[i].log_variance - s[j].log_variance;
+            const double weight = kbi_spread_weight(s[i].octaves - s[j].octaves);
+            if (!(weight > 0.0) || !kbi_usable(d)) continue;
+            excess += 0.5 * weight * (d * d - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
             weights += weight;
         }
     }
     excess = weights > 0.0 ? excess / weights : 0.0;
-    for (int i = 0; i < 60; i++) { // the inverse of psi'
+    for (int i = 0; i < 60; i++) { // inverts psi' by bisection
         const double middle = sqrt(low * high);
-        if (kbi_trigamma(middle) > excess)
-            low = middle;
-        else
-            high = middle;
+        *(kbi_trigamma(middle) > excess ? &low : &high) = middle;
     }
     return 2.0 * high;
 }
 
-// 95 % t intervals of the cases' mean log medians, each over `processes` fresh processes: case c owns
-// values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
-// cases of like length scatter alike.
+// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. Case c owns the values from
+// values[c * processes] on; NAN if a process gave no value. times: typical times of the cases in one unit.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
-// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
-// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
-// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1
-// for one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of
-// their own.
-static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
-                          kbi_spread* s) {
+// The variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004). s0^2 is the prior
+// from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D the degrees of freedom of the other cases.
+// The variance is at least the case's own s^2. reference_variance is the variance of the value that the mean is compared
+// with, relative to one process: 0 for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios
+// vary less than log times and need a separate call.
+static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
+                          double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
         kbi_spread_own(values + (size_t)i * (size_t)processes, processes, times[i], &s[i]);
     const double d0 = kbi_spread_prior(s, cases), shift = kbi_digamma(0.5 * d0) - log(0.5 * d0);
@@ -3388,20 +3319,19 @@ static void kbi_spread_of(const double* values, int processes, int cases, const 
         double known = 0.0, weights = 0.0, logs = 0.0;
         const double d = s[i].n > 1 ? s[i].n - 1 : 0;
         for (int j = 0; j < cases && d > 0.0; j++) {
-            if (j == i || !kbi_usable(s[j].lo)) continue;
-            const double weight = kbi_spread_weight(s[i].hi - s[j].hi);
+            if (j == i || !kbi_usable(s[j].log_variance)) continue;
+            const double weight = kbi_spread_weight(s[i].octaves - s[j].octaves);
             known += weight * (s[j].n - 1);
             weights += weight;
-            logs += weight * s[j].lo;
+            logs += weight * s[j].log_variance;
         }
-        if (!(known > 1e-6)) continue;
-        const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
-        const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
-        s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
-        s[i].df = d + p;
-    }
-    for (int i = 0; i < cases; i++) {
-        const double reach = kbi_spread_reach(&s[i], 0.05, beside);
+        if (known > 1e-6) {
+            const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
+            const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
+            s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
+            s[i].df = d + p;
+        }
+        const double reach = kbi_spread_reach(&s[i], 0.05, reference_variance);
         s[i].lo = s[i].mean - reach;
         s[i].hi = s[i].mean + reach;
     }
@@ -3416,9 +3346,9 @@ typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kb
 
 typedef struct kbi_matched {
     bool passed;
-    double error;       // in the unit of the tolerance; infinite when a NaN or infinity is out of place
-    int64_t worst, bad; // element; how many fail
-    double got, want;   // there
+    double error;       // largest error, in the unit of the tolerance; infinite if only one value of a pair is finite
+    int64_t worst, bad; // element with the largest error (-1: no element has one); number of failed elements
+    double got, want;   // values of that element
 } kbi_matched;
 
 // One unit in the last place of a type at x; integers: 1.
@@ -3430,60 +3360,47 @@ static double kbi_ulp(double x, kb_dtype dtype) {
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-static void kbi_match_note(kbi_matched* c, int64_t i, double got, double want, double error, bool good) {
-    if (!good) c->bad++;
-    if (error > c->error || (!good && c->worst < 0)) {
-        c->error = KBI_MAX(error, c->error);
-        c->worst = i;
-        c->got = got;
-        c->want = want;
-    }
-}
-
-// What is not finite must be the same on both sides; true when the pair is settled by that.
-static bool kbi_match_special(kbi_matched* c, int64_t i, double got, double want) {
-    if (kbi_finite(got) && kbi_finite(want)) return false;
-    bool same = (kbi_nan(got) && kbi_nan(want)) || (!kbi_nan(got) && !kbi_nan(want) && got == want);
-    kbi_match_note(c, i, got, want, same ? 0 : (double)INFINITY, same);
-    return true;
-}
-
-// Got minus want of 64-bit integers, which doubles may not tell apart.
-static double kbi_whole_difference(const void* got, const void* want, int64_t i, kb_dtype dtype) {
-    uint64_t g, w;
-    memcpy(&g, (const char*)got + 8 * i, 8);
-    memcpy(&w, (const char*)want + 8 * i, 8);
-    bool above = dtype == KB_I64 ? (int64_t)g > (int64_t)w : g > w;
-    return above ? (double)(g - w) : -(double)(w - g);
-}
-
+// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: the 2-norm of the difference over
+// that of want; KBI_CHECK_ULP: the difference in units in the last place of got_type. Values that are not finite must
+// be equal; NaN equals NaN.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                             kbi_match_how what, double tolerance) {
+                             kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
-    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
-    bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
-    for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
+    if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that prevents overflow and underflow of squares
+    bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
+    for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
         if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
     if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
     norm = 0;
     for (int64_t i = 0; i < n; i++) {
-        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
-        if (kbi_match_special(&c, i, g, w)) continue;
-        double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
-        if (what == KBI_CHECK_NORM) {
-            double a = g * unit - w * unit, b = w * unit;
-            difference += a * a;
-            norm += b * b;
-            kbi_match_note(&c, i, g, w, 0, true);
-            continue;
+        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type), error = 0;
+        bool good = true;
+        if (!kbi_finite(g) || !kbi_finite(w)) {
+            good = kbi_nan(g) ? kbi_nan(w) : !kbi_nan(w) && g == w;
+            error = good ? 0 : (double)INFINITY;
+        } else if (how == KBI_CHECK_NORM) {
+            double d = g * unit - w * unit;
+            difference += d * d;
+            norm += w * unit * (w * unit);
+        } else {
+            double d = fabs(g - w);
+            if (wide) { // doubles may round both to the same value
+                uint64_t a, b;
+                memcpy(&a, (const char*)got + 8 * i, 8);
+                memcpy(&b, (const char*)want + 8 * i, 8);
+                bool above = got_type == KB_I64 ? (int64_t)a > (int64_t)b : a > b;
+                d = (double)(above ? a - b : b - a);
+            }
+            error = how == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
+            good = error <= tolerance;
         }
-        double error = what == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
-        kbi_match_note(&c, i, g, w, error, error <= tolerance);
+        c.bad += !good;
+        if (error > c.error || (!good && c.worst < 0)) c.error = error, c.worst = i, c.got = g, c.want = w;
     }
-    if (what == KBI_CHECK_NORM && !c.bad) {
+    if (how == KBI_CHECK_NORM && !c.bad) {
         c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
@@ -3492,18 +3409,16 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 }
 
 KBI_SLOW_BEGIN
+
 /*---------------------------------------------------------------------------------------------------------------
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
-// measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
-#if KBI_FIBERS
+// A benchmark function that is suspended in its timed loop, on its own stack in the same thread. All implementations of
+// a comparison therefore run on the same core, with the same CUDA context, and one at a time.
 typedef struct kbi_fiber {
-#if KBI_UCONTEXT
+#if KBI_FIBERS
     ucontext_t body, conductor;
-#else
-    void *body, *conductor;           // where the stack of each ends while the other one runs
 #endif
     void (*main)(void* user);
     void* user;
@@ -3511,15 +3426,28 @@ typedef struct kbi_fiber {
     size_t size;
 } kbi_fiber;
 
-#if KBI_UCONTEXT
-#define KBI_SWITCH(from, to) swapcontext(&(from), &(to))
+#if KBI_FIBERS
+static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
+
 static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
-    KBI_SWITCH(f->body, f->conductor);
+    kbi_fiber_rest(f);
 }
 
-static bool kbi_fiber_start(kbi_fiber* f) {
+// False without memory for the stack. It is as large as the limit of the main stack, from 8 to 64 MiB.
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
+    struct rlimit limit;
+    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
+    f->main = body;
+    f->user = user;
+    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
+    void* stack =
+        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) return false;
+    mprotect(stack, 4096, PROT_NONE); // a stack overflow crashes instead of corrupting memory
+    f->stack = (char*)stack;
     if (getcontext(&f->body) != 0) return false;
     f->body.uc_stack.ss_sp = f->stack;
     f->body.uc_stack.ss_size = f->size;
@@ -3528,75 +3456,11 @@ static bool kbi_fiber_start(kbi_fiber* f) {
     makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
     return true;
 }
-#else
-#define KBI_SWITCH(from, to) kbi_switch(&(from), (to))
-static kbi_fiber* kbi_fiber_starting; // until it has entered its function
 
-// Leaves at *from where this stack goes on, and goes on with the one at to. The compiler saves what is clobbered; what
-// it may use to address that, and the red zone, are kept here.
-__attribute__((noinline)) static void kbi_switch(void** from, void* to) {
-    __asm__ volatile("subq $128, %%rsp\n\t"
-                     "pushq %%rbp\n\t"
-                     "pushq %%rbx\n\t"
-                     "leaq 1f(%%rip), %%rax\n\t"
-                     "pushq %%rax\n\t"
-                     "movq %%rsp, (%0)\n\t"
-                     "movq %1, %%rsp\n\t"
-                     "popq %%rax\n\t"
-                     "jmpq *%%rax\n"
-                     "1:\tpopq %%rbx\n\t"
-                     "popq %%rbp\n\t"
-                     "addq $128, %%rsp"
-                     : "+D"(from), "+S"(to)
-                     :
-                     : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
-}
-
-static void kbi_fiber_enter(void) {
-    kbi_fiber* f = kbi_fiber_starting;
-    f->main(f->user);
-    KBI_SWITCH(f->body, f->conductor);
-}
-
-static bool kbi_fiber_start(kbi_fiber* f) {
-    void (*enter)(void) = kbi_fiber_enter;
-    void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
-    memset(top, 0, 3 * sizeof *top);                      // a return address of 0 ends the stack for who unwinds it
-    memcpy(--top, &enter, sizeof enter);
-    f->body = top;
-    return true;
-}
-#endif
-
-static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
-    f->main = body;
-    f->user = user;
-    struct rlimit limit; // as large as the stack that the first call of the body had, from 8 to 64 MiB
-    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
-    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
-    void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED) return false;
-    mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
-    f->stack = (char*)stack;
-    return kbi_fiber_start(f);
-}
-
-static void kbi_fiber_resume(kbi_fiber* f) {
-#if !KBI_UCONTEXT
-    kbi_fiber_starting = f;
-#endif
-    KBI_SWITCH(f->conductor, f->body);
-}
-
-static void kbi_fiber_rest(kbi_fiber* f) { KBI_SWITCH(f->body, f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
     if (f->stack) munmap(f->stack, f->size);
 }
 #else
-typedef struct kbi_fiber {
-    int unused;
-} kbi_fiber;
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     return (void)f, (void)body, (void)user, false;
 }
