@@ -5609,68 +5609,28 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
-    kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;   // of this shard; behind its cases stand those of the others
-    int n_all;
+    kbi_case* cases; // grouped, the baseline of each group first; cases of other shards follow
+    int n, groups;   // cases and groups of this shard
+    int n_all;       // cases of all shards
     kbi_arena arena;
 } kbi_plan;
 
-// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
-// which the baseline of a comparison has twice as many.
+// Longest time, in seconds, that the options allow one process for a group of n cases. The baseline of a comparison is
+// sampled twice, because it also runs as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    double inside = 0; // of runs in a process of their own
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) inside += i->on ? i->seconds : 0;
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * inside;
+    double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
+    return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
-// Where a group begins, and where the next does.
+// Index of the first case behind the group that begins at `first`.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
     return end;
 }
 
-// Cases of a group that this build can run, as far as is known before there is a device.
-static int kbi_group_runnable(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = 0;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
-    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
-        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
-    return n;
-}
-
-static int kbi_order_dealt(const void* a, const void* b) {
-    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-    return (x > y) - (x < y);
-}
-
-// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
-// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
-static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
-    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
-    for (int first = 0, end, g = 0; first < all; first = end, g++) {
-        end = kbi_group_end(plan, first);
-        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
-    }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int k = 0; k < groups; k++)
-        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
-    plan->groups = 0;
-    for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
-    for (int others = 0; others < 2; others++) {
-        for (int i = 0; i < all; i++)
-            if ((to[plan->cases[i].group] != o->shard - 1) == others) sorted[n++] = plan->cases[i];
-        if (!others) plan->n = n;
-    }
-    KBENCH_FREE(plan->cases);
-    plan->cases = sorted;
-    KBENCH_FREE(to);
-    KBENCH_FREE(dealt);
-}
+// --- filters ---
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -5678,15 +5638,15 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Whether a list names an operation, or has another word for it.
+// Whether a list contains an operation or an alias of it.
 static bool kbi_names_operation(const char* list, const char* operation) {
-    static const struct {
-        const char *said, *meant;
-    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
-    bool means = kbi_lists(list, operation);
-    for (int i = 0; i < KBI_COUNT(synonyms); i++)
-        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
-    return means;
+    static const char* const aliases[][2] = {
+        { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
+    };
+    bool named = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(aliases); i++)
+        named |= kbi_lists(aliases[i][1], operation) && kbi_lists(list, aliases[i][0]);
+    return named;
 }
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
@@ -5695,46 +5655,46 @@ static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     return selected;
 }
 
-// --size; --fast without it leaves the large ones out. A case without a category is in none.
+// --size; without it, --fast omits the category large. size: NULL for a case without a category.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
-    kbi_putf(t, "%c%s=", before, p->name);
+// --- cases of an entry ---
+
+static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
+    kbi_putf(t, "%c%s=", separator, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
     else
         kbi_param_text(t, p);
 }
 
-// The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
-// while numbers of that name are an axis like any).
+// Makes the case with these values of the axes, in memory of the arena. The axis dtype, and an axis dir of strings,
+// also set the fields of that name.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
+    const uint64_t start = 14695981039346656037u;
     kbi_case c;
-    kbi_text name = KBI_BLANK, key = KBI_BLANK;
+    kbi_text name = KBI_BLANK;
     memset(&c, 0, sizeof c);
     kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
-    const kb_param* dtype = NULL;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
         else
             params[c.n_params++] = *values[i];
-        if (kbi_is(values[i]->name, "dtype")) dtype = values[i];
-    }
-    c.dtype = dtype ? kb_dtype_of(dtype->s) : KB_NODTYPE;
     kbi_puts(&name, e->operation);
     if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
-    c.key = kbi_hash(14695981039346656037u, name.s);
+    c.key = kbi_hash(start, name.s);
     kbi_putf(&name, "/impl=%s", e->implementation);
-    if (dtype) kbi_put_param(&name, '/', dtype);
-    for (int i = 0; i < c.n_params; i++) {
-        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, '/', &params[i]);
-        key.n = 0;
-        kbi_put_param(&key, '/', &params[i]);
-        uint64_t h = kbi_hash(14695981039346656037u, key.s); // mixed (MurmurHash3's end), because they are added
+    for (int k = 0; k < 2 * c.n_params; k++) { // dtype first
+        const kb_param* p = &params[k % c.n_params];
+        const size_t begin = name.n;
+        if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
+        if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
+        kbi_put_param(&name, '/', p);
+        uint64_t h = kbi_hash(start, name.s + begin); // finalizer of MurmurHash3, because a sum needs well mixed terms
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
@@ -5742,43 +5702,45 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     c.params = params;
     c.name = kbi_arena_text(a, name.s);
     kbi_text_free(&name);
-    kbi_text_free(&key);
     return c;
 }
 
-// The cartesian product, first axis slowest.
+// Adds the Cartesian product of the axes to the plan; the first axis varies slowest. false: an error was printed.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
-    const kb_param* values[KBI_DIMENSIONS];
-    int at[KBI_DIMENSIONS] = { 0 };
-    double all = 1;
-    for (int i = 0; i < n; i++) all *= d[i].n;
-    if (all < 1) return true; // --dtype left none
-    if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
-    for (;;) {
-        for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
-        if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+    double count = 1;
+    for (int i = 0; i < n; i++) count *= d[i].n;
+    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+    for (int k = 0; k < (int)count; k++) {
+        const kb_param* values[KBI_DIMENSIONS];
+        for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
+        if ((plan->n & (plan->n - 1)) == 0) // the capacity doubles
             plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
         plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
         plan->cases[plan->n++].size = size;
-        int i = n - 1;
-        while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
-        if (i < 0) return true;
     }
+    return true;
 }
 
-// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
-// value, an axis or a value twice, an unknown element type.
-static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
-    kbi_dimension* axis = &d[at];
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong, const char* detail) { // false
+    return kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, axis, wrong, detail), false;
+}
+
+// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects. false: an
+// error was printed.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
+    kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    for (int i = 0; i < o->axis.n && *name; i++) {
+    if (!*name) return kbi_axis_error(e, name, "is without a name", "");
+    for (int i = 0; i < index; i++)
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice", "");
+    for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-        int64_t lowest = axis->n ? INT64_MAX : 0;
+        // a function that was written for sizes above 0 returns at once if the size is 0, and the return would be timed
+        int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
-        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
+        if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
@@ -5790,33 +5752,22 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                                  e->implementation, name, (int)lowest),
                        false;
     }
-    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
-    for (int i = 0; i < at && !wrong; i++)
-        if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    kbi_set seen = KBI_BLANK;
-    kbi_text value = KBI_BLANK;
-    int kept = 0;
-    for (int i = 0; i < axis->n && !wrong; i++) {
+    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values", "");
+    int n = 0;
+    for (int i = 0; i < axis->n; i++) {
         kb_param p = axis->values[i];
         kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
-        if (type) p.s = kb_dtype_name(type);
-        value.n = 0;
-        kbi_put_param(&value, ' ', &p);
-        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
-            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
         if (types && !type)
-            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
-        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
+            return kbi_axis_error(e, name, "holds what is no dtype (f32, f64, f16, bf16, tf32, e4m3, e5m2, i8 to u64): ",
+                                  p.type == KB_AXIS_STRINGS ? p.s : "a number");
+        if (type) p.s = kb_dtype_name(type);
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[n++] = p;
     }
-    if (wrong)
-        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
-    axis->n = kept;
-    kbi_set_free(&seen);
-    kbi_text_free(&value);
-    return !wrong;
+    axis->n = n;
+    return true;
 }
 
-// The cases of one entry in one size (NULL: the entry has none).
+// Adds the cases of an entry in one size (NULL: the entry has no sizes). false: an error was printed.
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5824,19 +5775,12 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
         if (a->type == KB_AXIS_SIZE && a != size) continue;
         int first = n;
-        if (a->type == KB_AXIS_SIZE) {
-            const char* wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
-            if (wrong)
-                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\"): %s", e->operation, e->implementation, a->name,
-                                 a->s[0], wrong),
-                       false;
-        } else {
-            if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes; make two of them one", e->operation, e->implementation,
-                                 (int)KBI_DIMENSIONS),
-                       false;
+        const char* wrong = n == KBI_DIMENSIONS ? "is one too many: an entry has at most 16 axes" : NULL;
+        if (a->type == KB_AXIS_SIZE)
+            wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
+        else if (!wrong)
             d[n++] = kbi_axis_dimension(&plan->arena, a);
-        }
+        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong, "");
         for (int i = first; i < n; i++) {
             if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
@@ -5846,6 +5790,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
+// Adds the selected cases of an entry. false: an error was printed.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5856,46 +5801,38 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         sized = true;
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
-    if (a && a->name) // KBENCH(op, impl) in C: what is no axis became the name of the list's end
-        return kbi_error(
-                   "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-                   "names an implementation",
-                   e->operation, e->implementation, e->operation),
+    if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
+        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+                         "names an implementation",
+                         e->operation, e->implementation, e->operation),
                false;
-    return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
+    return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
-// Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
-// entries have one case.
+// --- order of the plan ---
+
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
+// case, and an error was printed.
 static bool kbi_plan_unique(kbi_plan* plan) {
-    kbi_map seen = KBI_BLANK;
-    const kbi_case* twice[2] = { NULL, NULL };
-    int n = 0;
-    for (int i = 0; i < plan->n && !twice[0]; i++) {
-        kbi_case* c = &plan->cases[i];
-        const kbi_case* before = NULL;
-        kbi_mapped* slot = kbi_map_find(&seen, kbi_hash(0, c->name));
-        if (!slot->key)
-            kbi_map_take(&seen, slot, kbi_hash(0, c->name), n);
-        else if (kbi_is(plan->cases[slot->at].name, c->name))
-            before = &plan->cases[slot->at];
-        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
-        if (!before) plan->cases[n++] = *c;
+    kbi_map names = KBI_BLANK;
+    int n = 0, count = plan->n;
+    for (plan->n = 0; n < count; n++) {
+        const kbi_case c = plan->cases[n];
+        kbi_mapped* slot = kbi_map_find(&names, kbi_hash(0, c.name));
+        bool repeated = slot->key && kbi_is(plan->cases[slot->at].name, c.name);
+        const kb_entry *e = c.entry, *other = repeated ? plan->cases[slot->at].entry : e;
+        if (other != e) {
+            kbi_error("%s is registered twice, at %.150s:%d and at %.150s:%d. Records of one name could not be told "
+                      "apart. Rename one, as with KBENCH_IMPL(%s, OTHER). A header in two files registers in both",
+                      c.name, *other->file ? other->file : "kb_add", *other->file ? other->line : other->order + 1,
+                      *e->file ? e->file : "kb_add", *e->file ? e->line : e->order + 1, e->operation);
+            break;
+        }
+        if (!slot->key) kbi_map_take(&names, slot, kbi_hash(0, c.name), plan->n);
+        if (!repeated) plan->cases[plan->n++] = c;
     }
-    KBENCH_FREE(seen.slots);
-    plan->n = n;
-    if (!twice[0]) return true;
-    char places[2][200];
-    for (int i = 0; i < 2; i++) {
-        const kb_entry* e = twice[i]->entry;
-        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
-                 *e->file ? e->line : e->order + 1);
-    }
-    kbi_error(
-        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
-        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
-        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
-    return false;
+    KBENCH_FREE(names.slots);
+    return n == count;
 }
 
 static int kbi_order_cases(const void* a, const void* b) {
@@ -5903,7 +5840,7 @@ static int kbi_order_cases(const void* a, const void* b) {
     return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
 }
 
-// Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
+// Cases with the same key form a group. Groups keep the order of their first cases, unless --shuffle permutes them.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
     plan->groups = 0;
@@ -5923,56 +5860,79 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-typedef enum kbi_name_kind {
-    KBI_NAMES_OP,
-    KBI_NAMES_IMPL,
-    KBI_NAMES_DTYPE,
-    KBI_NAMES_SIZE,
-    KBI_NAMES_AXIS
-} kbi_name_kind;
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
+}
 
-// Whether the wanted word names something of that kind; best: the nearest name.
-static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_name_kind what) {
+// Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
+// alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
+static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
+    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -(cases) * 2^32 + first case
+    for (int g = 0, first = 0, end; g < groups; g++, first = end) {
+        end = kbi_group_end(plan, first);
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + first;
+    }
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    plan->n = plan->groups = 0;
+    for (int k = 0; k < groups; k++) {
+        int first = (int)(dealt[k] & 0xffffffff), count = (int)((first - dealt[k]) >> 32), turn = k % shards;
+        bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
+        plan->groups += own;
+        plan->n += own ? count : 0;
+        for (int i = first; i < first + count && !own; i++) plan->cases[i].group += groups;
+    }
+    KBENCH_FREE(dealt);
+    qsort(plan->cases, (size_t)plan->n_all, sizeof *plan->cases, kbi_order_cases);
+}
+
+// --- names on the command line ---
+
+enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
+
+// Whether best->wanted is a registered name of this kind. Sets the nearest name.
+static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, int kind) {
     bool found = false;
 #define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
     for (int k = 0; k < all->n && !found; k++) {
         const kb_entry* e = all->of[k];
-        if (what == KBI_NAMES_OP)
+        if (kind == KBI_NAME_OP)
             KBI_OFFER(e->operation),
                 found |= !strchr(best->wanted, ',') && kbi_names_operation(best->wanted, e->operation);
-        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        if (kind == KBI_NAME_IMPL) KBI_OFFER(e->implementation);
         for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
             bool sized = a->type == KB_AXIS_SIZE;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
-            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
-            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            if (a->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(a->name);
+            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
             for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
-            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
         }
     }
 #undef KBI_OFFER
     return found;
 }
 
-// Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_name_kind what) {
+// Whether each word of the lists is a registered name; of NAME=LIST, only NAME. false: an error was printed.
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, kind)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            next = kind == KBI_NAME_AXIS ? p + strlen(p) : kbi_word(p, &n);
             best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
-            good = kbi_find_name(&arena, all, &best, what);
+            good = kbi_find_name(&arena, all, &best, kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
-                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
-                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
+                          kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
     }
     kbi_arena_free(&arena);
@@ -5985,36 +5945,34 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// false after an error message, also when nothing matched.
+// Makes the plan, which kbi_plan_free frees. false: an error was printed, also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
+    if (!all->n) kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages");
+#else
     if (!all->n)
-        return kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages"),
-               false;
+        kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
+                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call "
+                  "kb_add once with one of its entries",
+                  kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
 #endif
-    if (!all->n)
-        kbi_error(
-            "no benchmark is registered in this program%s; a linker takes from a static library only what is called: "
-            "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
-            "an entry of its own",
-            kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
     const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
-    kbi_patterns with, without;
-    with.n = without.n = 0;
+    kbi_patterns filter, exclude;
+    filter.n = exclude.n = 0;
     bool good = all->n > 0;
-    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_name_kind)i);
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    good = good && kbi_patterns_compile(&filter, &o->filter) && kbi_patterns_compile(&exclude, &o->exclude);
     int n = 0;
     for (int i = 0; good && i < plan->n; i++) {
         const char* name = plan->cases[i].name;
-        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+        if ((!filter.n || kbi_patterns_match(&filter, name)) && !kbi_patterns_match(&exclude, name))
             plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
+    kbi_patterns_free(&filter);
+    kbi_patterns_free(&exclude);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -6022,7 +5980,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     return true;
 }
 
-// What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
     r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
@@ -6038,19 +5995,14 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->audit = !o->on[KBI_OPTION_no_audit];
     r->seed = o->seed;
     r->precision = o->precision;
-    r->min_time = o->min_time;
-    r->max_time = o->max_time;
-    r->warmup_time = o->warmup_time;
-    r->warmup_samples = o->warmup_count;
-    r->samples = o->iters;
-    r->rounds = o->rounds;
-    r->launches = o->launches;
-    r->min_samples = o->min_samples;
-    r->max_samples = o->max_samples;
+    r->min_time = o->min_time, r->max_time = o->max_time;
+    r->warmup_time = o->warmup_time, r->warmup_samples = o->warmup_count;
+    r->samples = o->iters, r->rounds = o->rounds, r->launches = o->launches;
+    r->min_samples = o->min_samples, r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// What is to be looked into when the cases have been measured, as bits; host: of host work alone.
+// Bits of the instruments that profile cases after they were timed. host: only those that profile host work.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -6058,9 +6010,9 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// --- cases that a record stands for ---
+// --- records of earlier runs that replace a measurement (--resume) ---
 
-static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // the caller frees the array
     kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
@@ -6069,7 +6021,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
     return cases;
 }
 
-// Whether a record stands for each case of the group that begins here, as far as it runs here.
+// Whether each case that runs here, of the group that begins at `first`, has a record.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -6079,12 +6031,13 @@ static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, in
     return any;
 }
 
-static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
     bool any = false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
     return any;
 }
 
+// Sets the records of cases whose whole group has been measured on this machine. false: an error was printed.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
@@ -6096,7 +6049,7 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
-// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+// Removes recorded cases from a plan that is only listed. false: an error was printed.
 static bool kbi_plan_recall(kbi_plan* plan) {
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -6104,8 +6057,7 @@ static bool kbi_plan_recall(kbi_plan* plan) {
     plan->groups = 0;
     for (int i = 0; i < plan->n; i++) {
         if (cases[i].record) continue;
-        plan->groups += !n || cases[i].group != cases[n - 1].group;
-        cases[n] = cases[i];
+        plan->groups += !n || plan->cases[i].group != plan->cases[n - 1].group;
         plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
@@ -15084,7 +15036,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     fwrite(lines.s, 1, lines.n, stdout);
     kbi_text_free(&lines);
     for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
-        int here = kbi_group_runnable(plan, o, first);
+        int here = kbi_group_end(plan, first) - first;
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);

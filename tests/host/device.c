@@ -1411,22 +1411,6 @@ static void test_opened(void) {
     r.target = KBI_ON_CPU, CHECK(kbi_backend_open(&r, &none) == &kbi_cpu);
 }
 
-// Cases of a group that a build with CUDA can run: of --device cpu those that want none.
-static void test_group_here(void) {
-    static kb_entry any, host;
-    kbi_case cases[3];
-    kbi_plan plan;
-    kbi_options o;
-    memset(cases, 0, sizeof cases), memset(&plan, 0, sizeof plan), kbi_options_default(&o);
-    any.needs = KB_NEEDS_NOTHING, host.needs = KB_NEEDS_CPU;
-    for (int i = 0; i < 3; i++) cases[i].entry = i ? &host : &any;
-    plan.cases = cases, plan.n = plan.n_all = 3;
-    CHECK_INT(kbi_group_runnable(&plan, &o, 0), 1);
-    o.device = "cpu", CHECK_INT(kbi_group_runnable(&plan, &o, 0), 3);
-    host.needs = KB_NEEDS_GPU, CHECK_INT(kbi_group_runnable(&plan, &o, 0), 1);
-    o.device = "all", CHECK_INT(kbi_group_runnable(&plan, &o, 0), 3);
-}
-
 // What NVML says while a case runs, each to its own.
 static int others_now;
 static int some_clock(void* device, int which, unsigned* mhz) {
@@ -1525,7 +1509,6 @@ int main(void) {
     test_sensors();
     test_sensed();
     test_opened();
-    test_group_here();
     test_products();
     test_failed_peak();
     return test_end();
