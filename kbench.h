@@ -5241,68 +5241,28 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
-    kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;   // of this shard; behind its cases stand those of the others
-    int n_all;
+    kbi_case* cases; // grouped, the baseline of each group first; cases of other shards follow
+    int n, groups;   // cases and groups of this shard
+    int n_all;       // cases of all shards
     kbi_arena arena;
 } kbi_plan;
 
-// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
-// which the baseline of a comparison has twice as many.
+// Longest time, in seconds, that the options allow one process for a group of n cases. The baseline of a comparison is
+// sampled twice, because it also runs as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    double inside = 0; // of runs in a process of their own
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) inside += i->on ? i->seconds : 0;
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * inside;
+    double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
+    return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
-// Where a group begins, and where the next does.
+// Index of the first case behind the group that begins at `first`.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
     return end;
 }
 
-// Cases of a group that this build can run, as far as is known before there is a device.
-static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = 0;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
-    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
-        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
-    return n;
-}
-
-static int kbi_order_dealt(const void* a, const void* b) {
-    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-    return (x > y) - (x < y);
-}
-
-// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
-// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
-static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
-    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
-    for (int first = 0, end, g = 0; first < all; first = end, g++) {
-        end = kbi_group_end(plan, first);
-        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
-    }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int k = 0; k < groups; k++)
-        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
-    plan->groups = 0;
-    for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
-    for (int others = 0; others < 2; others++) {
-        for (int i = 0; i < all; i++)
-            if ((to[plan->cases[i].group] != o->shard - 1) == others) sorted[n++] = plan->cases[i];
-        if (!others) plan->n = n;
-    }
-    KBENCH_FREE(plan->cases);
-    plan->cases = sorted;
-    KBENCH_FREE(to);
-    KBENCH_FREE(dealt);
-}
+// --- filters ---
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -5310,63 +5270,63 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Whether a list names an operation, or has another word for it.
-static bool kbi_means(const char* list, const char* operation) {
-    static const struct {
-        const char *said, *meant;
-    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
-    bool means = kbi_lists(list, operation);
-    for (int i = 0; i < KBI_COUNT(synonyms); i++)
-        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
-    return means;
+// Whether a list contains an operation or an alias of it.
+static bool kbi_names_operation(const char* list, const char* operation) {
+    static const char* const aliases[][2] = {
+        { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
+    };
+    bool named = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(aliases); i++)
+        named |= kbi_lists(aliases[i][1], operation) && kbi_lists(list, aliases[i][0]);
+    return named;
 }
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     bool selected = !o->op.n;
-    for (int i = 0; i < o->op.n; i++) selected |= kbi_means(o->op.of[i], operation);
+    for (int i = 0; i < o->op.n; i++) selected |= kbi_names_operation(o->op.of[i], operation);
     return selected;
 }
 
-// --size; --fast without it leaves the large ones out. A case without a category is in none.
+// --size; without it, --fast omits the category large. size: NULL for a case without a category.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
-    kbi_putf(t, "%c%s=", before, p->name);
+// --- cases of an entry ---
+
+static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
+    kbi_putf(t, "%c%s=", separator, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
     else
         kbi_param_text(t, p);
 }
 
-// The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
-// while numbers of that name are an axis like any).
+// Makes the case with these values of the axes, in memory of the arena. The axis dtype, and an axis dir of strings,
+// also set the fields of that name.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
+    const uint64_t start = 14695981039346656037u;
     kbi_case c;
-    kbi_text name = KBI_BLANK, key = KBI_BLANK;
+    kbi_text name = KBI_BLANK;
     memset(&c, 0, sizeof c);
     kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
-    const kb_param* dtype = NULL;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
         else
             params[c.n_params++] = *values[i];
-        if (kbi_is(values[i]->name, "dtype")) dtype = values[i];
-    }
-    c.dtype = dtype ? kb_dtype_of(dtype->s) : KB_NODTYPE;
     kbi_puts(&name, e->operation);
     if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
-    c.key = kbi_hash(14695981039346656037u, name.s);
+    c.key = kbi_hash(start, name.s);
     kbi_putf(&name, "/impl=%s", e->implementation);
-    if (dtype) kbi_put_param(&name, '/', dtype);
-    for (int i = 0; i < c.n_params; i++) {
-        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, '/', &params[i]);
-        key.n = 0;
-        kbi_put_param(&key, '/', &params[i]);
-        uint64_t h = kbi_hash(14695981039346656037u, key.s); // mixed (MurmurHash3's end), because they are added
+    for (int k = 0; k < 2 * c.n_params; k++) { // dtype first
+        const kb_param* p = &params[k % c.n_params];
+        const size_t begin = name.n;
+        if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
+        if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
+        kbi_put_param(&name, '/', p);
+        uint64_t h = kbi_hash(start, name.s + begin); // finalizer of MurmurHash3, because a sum needs well mixed terms
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
@@ -5374,43 +5334,45 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     c.params = params;
     c.name = kbi_arena_text(a, name.s);
     kbi_text_free(&name);
-    kbi_text_free(&key);
     return c;
 }
 
-// The cartesian product, first axis slowest.
+// Adds the Cartesian product of the axes to the plan; the first axis varies slowest. false: an error was printed.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
-    const kb_param* values[KBI_DIMENSIONS];
-    int at[KBI_DIMENSIONS] = { 0 };
-    double all = 1;
-    for (int i = 0; i < n; i++) all *= d[i].n;
-    if (all < 1) return true; // --dtype left none
-    if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
-    for (;;) {
-        for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
-        if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+    double count = 1;
+    for (int i = 0; i < n; i++) count *= d[i].n;
+    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+    for (int k = 0; k < (int)count; k++) {
+        const kb_param* values[KBI_DIMENSIONS];
+        for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
+        if ((plan->n & (plan->n - 1)) == 0) // the capacity doubles
             plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
         plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
         plan->cases[plan->n++].size = size;
-        int i = n - 1;
-        while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
-        if (i < 0) return true;
     }
+    return true;
 }
 
-// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
-// value, an axis or a value twice, an unknown element type.
-static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
-    kbi_dimension* axis = &d[at];
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong, const char* detail) { // false
+    return kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, axis, wrong, detail), false;
+}
+
+// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects. false: an
+// error was printed.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
+    kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    for (int i = 0; i < o->axis.n && *name; i++) {
+    if (!*name) return kbi_axis_error(e, name, "is without a name", "");
+    for (int i = 0; i < index; i++)
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice", "");
+    for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-        int64_t lowest = axis->n ? INT64_MAX : 0;
+        // a function that was written for sizes above 0 returns at once if the size is 0, and the return would be timed
+        int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
-        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
+        if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
@@ -5422,33 +5384,22 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                                  e->implementation, name, (int)lowest),
                        false;
     }
-    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
-    for (int i = 0; i < at && !wrong; i++)
-        if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    kbi_set seen = KBI_BLANK;
-    kbi_text value = KBI_BLANK;
-    int kept = 0;
-    for (int i = 0; i < axis->n && !wrong; i++) {
+    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values", "");
+    int n = 0;
+    for (int i = 0; i < axis->n; i++) {
         kb_param p = axis->values[i];
         kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
-        if (type) p.s = kb_dtype_name(type);
-        value.n = 0;
-        kbi_put_param(&value, ' ', &p);
-        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
-            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
         if (types && !type)
-            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
-        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
+            return kbi_axis_error(e, name, "holds what is no dtype (f32, f64, f16, bf16, tf32, e4m3, e5m2, i8 to u64): ",
+                                  p.type == KB_AXIS_STRINGS ? p.s : "a number");
+        if (type) p.s = kb_dtype_name(type);
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[n++] = p;
     }
-    if (wrong)
-        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
-    axis->n = kept;
-    kbi_set_free(&seen);
-    kbi_text_free(&value);
-    return !wrong;
+    axis->n = n;
+    return true;
 }
 
-// The cases of one entry in one size (NULL: the entry has none).
+// Adds the cases of an entry in one size (NULL: the entry has no sizes). false: an error was printed.
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5456,19 +5407,12 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
         if (a->type == KB_AXIS_SIZE && a != size) continue;
         int first = n;
-        if (a->type == KB_AXIS_SIZE) {
-            const char* wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
-            if (wrong)
-                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\"): %s", e->operation, e->implementation, a->name,
-                                 a->s[0], wrong),
-                       false;
-        } else {
-            if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes; make two of them one", e->operation, e->implementation,
-                                 (int)KBI_DIMENSIONS),
-                       false;
+        const char* wrong = n == KBI_DIMENSIONS ? "is one too many: an entry has at most 16 axes" : NULL;
+        if (a->type == KB_AXIS_SIZE)
+            wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
+        else if (!wrong)
             d[n++] = kbi_axis_dimension(&plan->arena, a);
-        }
+        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong, "");
         for (int i = first; i < n; i++) {
             if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
@@ -5478,6 +5422,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
+// Adds the selected cases of an entry. false: an error was printed.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5488,46 +5433,38 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         sized = true;
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
-    if (a && a->name) // KBENCH(op, impl) in C: what is no axis became the name of the list's end
-        return kbi_error(
-                   "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-                   "names an implementation",
-                   e->operation, e->implementation, e->operation),
+    if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
+        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+                         "names an implementation",
+                         e->operation, e->implementation, e->operation),
                false;
-    return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
+    return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
-// Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
-// entries have one case.
+// --- order of the plan ---
+
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
+// case, and an error was printed.
 static bool kbi_plan_unique(kbi_plan* plan) {
-    kbi_map seen = KBI_BLANK;
-    const kbi_case* twice[2] = { NULL, NULL };
-    int n = 0;
-    for (int i = 0; i < plan->n && !twice[0]; i++) {
-        kbi_case* c = &plan->cases[i];
-        const kbi_case* before = NULL;
-        kbi_mapped* slot = kbi_map_find(&seen, kbi_hash(0, c->name));
-        if (!slot->key)
-            kbi_map_take(&seen, slot, kbi_hash(0, c->name), n);
-        else if (kbi_is(plan->cases[slot->at].name, c->name))
-            before = &plan->cases[slot->at];
-        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
-        if (!before) plan->cases[n++] = *c;
+    kbi_map names = KBI_BLANK;
+    int n = 0, count = plan->n;
+    for (plan->n = 0; n < count; n++) {
+        const kbi_case c = plan->cases[n];
+        kbi_mapped* slot = kbi_map_find(&names, kbi_hash(0, c.name));
+        bool repeated = slot->key && kbi_is(plan->cases[slot->at].name, c.name);
+        const kb_entry *e = c.entry, *other = repeated ? plan->cases[slot->at].entry : e;
+        if (other != e) {
+            kbi_error("%s is registered twice, at %.150s:%d and at %.150s:%d. Records of one name could not be told "
+                      "apart. Rename one, as with KBENCH_IMPL(%s, OTHER). A header in two files registers in both",
+                      c.name, *other->file ? other->file : "kb_add", *other->file ? other->line : other->order + 1,
+                      *e->file ? e->file : "kb_add", *e->file ? e->line : e->order + 1, e->operation);
+            break;
+        }
+        if (!slot->key) kbi_map_take(&names, slot, kbi_hash(0, c.name), plan->n);
+        if (!repeated) plan->cases[plan->n++] = c;
     }
-    KBENCH_FREE(seen.slots);
-    plan->n = n;
-    if (!twice[0]) return true;
-    char places[2][200];
-    for (int i = 0; i < 2; i++) {
-        const kb_entry* e = twice[i]->entry;
-        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
-                 *e->file ? e->line : e->order + 1);
-    }
-    kbi_error(
-        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
-        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
-        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
-    return false;
+    KBENCH_FREE(names.slots);
+    return n == count;
 }
 
 static int kbi_order_cases(const void* a, const void* b) {
@@ -5535,7 +5472,7 @@ static int kbi_order_cases(const void* a, const void* b) {
     return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
 }
 
-// Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
+// Cases with the same key form a group. Groups keep the order of their first cases, unless --shuffle permutes them.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
     plan->groups = 0;
@@ -5555,49 +5492,79 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
+}
 
-// Whether the wanted word names something of that kind; best: the nearest name.
-static bool kbi_names(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+// Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
+// alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
+static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
+    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -(cases) * 2^32 + first case
+    for (int g = 0, first = 0, end; g < groups; g++, first = end) {
+        end = kbi_group_end(plan, first);
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + first;
+    }
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    plan->n = plan->groups = 0;
+    for (int k = 0; k < groups; k++) {
+        int first = (int)(dealt[k] & 0xffffffff), count = (int)((first - dealt[k]) >> 32), turn = k % shards;
+        bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
+        plan->groups += own;
+        plan->n += own ? count : 0;
+        for (int i = first; i < first + count && !own; i++) plan->cases[i].group += groups;
+    }
+    KBENCH_FREE(dealt);
+    qsort(plan->cases, (size_t)plan->n_all, sizeof *plan->cases, kbi_order_cases);
+}
+
+// --- names on the command line ---
+
+enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
+
+// Whether best->wanted is a registered name of this kind. Sets the nearest name.
+static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, int kind) {
     bool found = false;
 #define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
     for (int k = 0; k < all->n && !found; k++) {
         const kb_entry* e = all->of[k];
-        if (what == KBI_NAMES_OP)
-            KBI_OFFER(e->operation), found |= !strchr(best->wanted, ',') && kbi_means(best->wanted, e->operation);
-        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        if (kind == KBI_NAME_OP)
+            KBI_OFFER(e->operation),
+                found |= !strchr(best->wanted, ',') && kbi_names_operation(best->wanted, e->operation);
+        if (kind == KBI_NAME_IMPL) KBI_OFFER(e->implementation);
         for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
             bool sized = a->type == KB_AXIS_SIZE;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
-            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
-            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            if (a->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(a->name);
+            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
             for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
-            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
         }
     }
 #undef KBI_OFFER
     return found;
 }
 
-// Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what) {
+// Whether each word of the lists is a registered name; of NAME=LIST, only NAME. false: an error was printed.
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_names(&arena, all, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, kind)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            next = kind == KBI_NAME_AXIS ? p + strlen(p) : kbi_word(p, &n);
             best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
-            good = kbi_names(&arena, all, &best, what);
+            good = kbi_find_name(&arena, all, &best, kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
-                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
-                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
+                          kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
     }
     kbi_arena_free(&arena);
@@ -5610,36 +5577,34 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// false after an error message, also when nothing matched.
+// Makes the plan, which kbi_plan_free frees. false: an error was printed, also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
+    if (!all->n) kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages");
+#else
     if (!all->n)
-        return kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages"),
-               false;
+        kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
+                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call "
+                  "kb_add once with one of its entries",
+                  kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
 #endif
-    if (!all->n)
-        kbi_error(
-            "no benchmark is registered in this program%s; a linker takes from a static library only what is called: "
-            "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
-            "an entry of its own",
-            kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
     const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
-    kbi_patterns with, without;
-    with.n = without.n = 0;
+    kbi_patterns filter, exclude;
+    filter.n = exclude.n = 0;
     bool good = all->n > 0;
-    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_naming)i);
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    good = good && kbi_patterns_compile(&filter, &o->filter) && kbi_patterns_compile(&exclude, &o->exclude);
     int n = 0;
     for (int i = 0; good && i < plan->n; i++) {
         const char* name = plan->cases[i].name;
-        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+        if ((!filter.n || kbi_patterns_match(&filter, name)) && !kbi_patterns_match(&exclude, name))
             plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
+    kbi_patterns_free(&filter);
+    kbi_patterns_free(&exclude);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -5647,7 +5612,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     return true;
 }
 
-// What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
     r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
@@ -5663,29 +5627,24 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->audit = !o->on[KBI_OPTION_no_audit];
     r->seed = o->seed;
     r->precision = o->precision;
-    r->min_time = o->min_time;
-    r->max_time = o->max_time;
-    r->warmup_time = o->warmup_time;
-    r->warmup_samples = o->warmup_count;
-    r->samples = o->iters;
-    r->rounds = o->rounds;
-    r->launches = o->launches;
-    r->min_samples = o->min_samples;
-    r->max_samples = o->max_samples;
+    r->min_time = o->min_time, r->max_time = o->max_time;
+    r->warmup_time = o->warmup_time, r->warmup_samples = o->warmup_count;
+    r->samples = o->iters, r->rounds = o->rounds, r->launches = o->launches;
+    r->min_samples = o->min_samples, r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// What is to be looked into when the cases have been measured, as bits; host: of host work alone.
-static unsigned kbi_wishes(bool host) {
+// Bits of the instruments that profile cases after they were timed. host: only those that profile host work.
+static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
 }
 
-// --- cases that a record stands for ---
+// --- records of earlier runs that replace a measurement (--resume) ---
 
-static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // the caller frees the array
     kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
@@ -5694,8 +5653,8 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
     return cases;
 }
 
-// Whether a record stands for each case of the group that begins here, as far as it runs here.
-static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int first) {
+// Whether each case that runs here, of the group that begins at `first`, has a record.
+static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
         any |= cases[i].record != NULL;
@@ -5704,24 +5663,25 @@ static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int firs
     return any;
 }
 
-static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
     bool any = false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
     return any;
 }
 
+// Sets the records of cases whose whole group has been measured on this machine. false: an error was printed.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
     for (int first = 0, end; first < plan->n; first = end) {
-        bool whole = kbi_recalled(cases, plan, first);
+        bool whole = kbi_group_recorded(cases, plan, first);
         end = kbi_group_end(plan, first);
         for (int i = first; i < end && !whole; i++) cases[i].record = NULL;
     }
     return true;
 }
 
-// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+// Removes recorded cases from a plan that is only listed. false: an error was printed.
 static bool kbi_plan_recall(kbi_plan* plan) {
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -5729,8 +5689,7 @@ static bool kbi_plan_recall(kbi_plan* plan) {
     plan->groups = 0;
     for (int i = 0; i < plan->n; i++) {
         if (cases[i].record) continue;
-        plan->groups += !n || cases[i].group != cases[n - 1].group;
-        cases[n] = cases[i];
+        plan->groups += !n || plan->cases[i].group != plan->cases[n - 1].group;
         plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
@@ -5812,8 +5771,8 @@ typedef struct kbi_timer {
     const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*alone)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
-    bool by_clock;                      // the host's: a sample is as many calls of the block as the clock needs
+    void (*replay)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
+    bool host_clock;                     // the host's: a sample is as many calls of the block as the clock needs
     bool steady;                        // settled from the start
 } kbi_timer;
 
@@ -5867,10 +5826,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     char* base;
     size_t bytes, shift; // shift: of base in what was allocated
     kb_place place;
-    bool staged;  // lies on the stage, and is not given back by itself
+    bool shared;  // lies on the stage, and is not given back by itself
     bool changed; // by the timed block, since it was held
     int ordinal;  // of the call's blocks
-    char* held;   // what was in it when the timed loop was entered (a call ended); NULL: not kept
+    char* saved;  // what was in it when the timed loop was entered (a call ended); NULL: not kept
     struct kbi_block* next;
 } kbi_block;
 
@@ -5878,29 +5837,31 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
 // small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
 // saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
 // distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
-typedef struct kbi_stage {
+typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
     size_t size, stride;   // stride: from one copy of the data to the next
-    struct kbi_memory* on; // whose contents lie there
-} kbi_stage;
+    struct kbi_memory* owner; // whose contents lie there
+} kbi_shared_buffers;
 
 typedef struct kbi_memory {
     kbi_block* blocks;
     kbi_block* kept;          // the call's before, with their contents, in their order: the next ones to be taken
-    kbi_stage* stage;         // NULL: every block is an allocation of its own
-    size_t laid, most;        // bytes that the blocks of this call take on a stage; the most that any call took
-    struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
+    kbi_shared_buffers* shared; // NULL: every block is an allocation of its own
+    size_t layout_bytes,
+        layout_peak;             // bytes that the blocks of this call take on a stage; the most that any call took
+    struct kbi_memory* original; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
-    size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
+    size_t copy_offset,
+        used_bytes;           // where a copy begins; the first: bytes from the stage's begin that all of them took
     char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
-    bool strayed;             // a block did not fit where the first call's had
+    bool separate;            // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;               // the last call left its blocks to the next one
+    bool keep;                // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
-    int64_t read_bytes, held;      // their size; what was kept of them
-    bool unheld;                   // what an output held was not kept, for want of room
+    int64_t output_bytes, saved_bytes; // their size; what was kept of them
+    bool unsaved;                      // what an output held was not kept, for want of room
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
@@ -5908,52 +5869,52 @@ typedef struct kbi_memory {
 
 // clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
 typedef enum kbi_phase { // look inside: in a call of its own, after the audit
-    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
+    KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_order { // what the conductor of several runs wants of this one
-    KBI_BY_ITSELF,       // there is none: the engine says when it is enough
-    KBI_HOLD,            // rest between audit and warm-up
-    KBI_CAPTURE,         // run the block once into a capture that the conductor has begun, and hold again
-    KBI_SLOT,            // take samples up to slot_end, then rest
-    KBI_FINISH           // no more samples
-} kbi_order;
+typedef enum kbi_command { // what the conductor of several runs wants of this one
+    KBI_UNMANAGED,         // there is none: the engine says when it is enough
+    KBI_HOLD,              // rest between audit and warm-up
+    KBI_CAPTURE,           // run the block once into a capture that the conductor has begun, and hold again
+    KBI_SLOT,              // take samples up to slot_end, then rest
+    KBI_FINISH             // no more samples
+} kbi_command;
 
-typedef struct kbi_place { // among those that are measured in turn
-    kbi_order order;
-    bool in_turn;     // others are measured between its samples
+typedef struct kbi_schedule { // among those that are measured in turn
+    kbi_command command;
+    bool interleaved; // others are measured between its samples
     kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
-    bool resting;     // it returned so
+    bool suspended;   // it returned so
     int64_t slot_end; // samples to have before another one's turn
-    int settling;     // runs of the block to come that settle it in its slot, and are no samples
-    double* settled;  // where the times of these go; NULL: nowhere
-    bool stand_in;    // a copy for --rotate, or the baseline's control: it has no results of its own
-} kbi_place;
+    int discard;      // runs of the block to come that settle it in its slot, and are no samples
+    double* discarded_ns; // where the times of these go; NULL: nowhere
+    bool is_copy;         // a copy for --rotate, or the baseline's control: it has no results of its own
+} kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
 typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
     double ns[KBI_WINDOW];
     int n;
-    int64_t begin;
+    int64_t start_ns;
     double median, clock; // of the window before
 } kbi_window;
 
 typedef struct kbi_body_call { // of the benchmark function
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
-    kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
+    kbi_unit unit, next_unit;  // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over;                 // KB_SAMPLE ended
-    bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
+    bool ended;                // KB_SAMPLE ended
+    bool loop_entered, restored; // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
-    const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
-    int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
+    const char* forbidden_call; // the function of kbench that the timed block called, which no block may; or NULL
+    int profile_runs, marked;   // runs of the block to come, the last one between marks, for a profiler; the case's
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
-    int64_t warm_units, phase_began;
+    int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
@@ -5961,16 +5922,16 @@ typedef struct kbi_work { // what is known of the timed block
     bool host;            // it is host work
     unsigned expect;
     int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
-    bool within;                // it was captured, and all its copies stay within the device
+    bool on_device;             // it was captured, and all its copies stay within the device
     int64_t estimate_ns;        // the least that it was seen to take
     bool checked;               // in a call of its own
     int line;                   // of KB_TIME in its file
-    bool called;                // by pointer, in an entry that returns: no compiler can remove it
-    int empty;                  // which of the empty kernels has about as many bytes of arguments
+    bool by_pointer;            // by pointer, in an entry that returns: no compiler can remove it
+    int empty_kernel;           // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
-    int looks, beside;          // after which the device was asked whether it is at work; those that found it so
-    bool again, refused;        // the audit runs the block once more; capture refused it, and nobody said why
+    int busy_checks, busy;      // after which the device was asked whether it is at work; those that found it so
+    bool repeat_audit, refused; // the audit runs the block once more; capture refused it, and nobody said why
     bool captured;              // the audit's run is being captured
     const kbi_verdict* verdict; // of the inspection; NULL: there was none
 } kbi_work;
@@ -5979,31 +5940,31 @@ enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
     int64_t capacity; // of m.samples
-    int64_t next_look;
+    int64_t next_check;
     bool open;     // a sample was begun, and not all of its launches are done
     bool gated;    // launches can wait behind a gate
     int alarms;    // of the gate's watchdog, in a row
-    int stops;     // of the process, when the sample was begun
+    int stop_count; // of the process, when the sample was begun
     int launches;  // whose mean is a sample
     int64_t batch; // calls of the block that the host's clock times together
     bool resolved; // they are long enough for the clock
     kbi_load load; // of the machine, when the first sample began
-    double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
-    int64_t taken; // runs in it
+    double sum_ns; // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
+    int64_t sum_runs; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
     bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
 
-enum { KBI_EARLY = 4, KBI_TURNS = 24, KBI_COMPARISONS = 4 };
+enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
 typedef struct kbi_work_change {   // what tells whether later launches do what the first ones did
-    double early[KBI_EARLY]; // ns of the warm-up's first launches, each alone
-    int n;                   // how many
-    double clock;            // MHz when they began; NaN: not known
-    double turns[KBI_TURNS]; // ns of launches in a row behind the samples, each alone
+    double early_ns[KBI_EARLY];    // ns of the warm-up's first launches, each alone
+    int n_early;                   // how many
+    double early_mhz;              // MHz when they began; NaN: not known
+    double single_ns[KBI_SINGLES]; // ns of launches in a row behind the samples, each alone
     int compared;            // launches captured again
-    char differ[160];        // what their times say; "": nothing
+    char finding[160];       // what their times say; "": nothing
 } kbi_work_change;
 
 // What happens to cases, in the process that measures them. A worker sends it to the supervisor.
@@ -6011,7 +5972,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
     KBI_ENTER,     // the case goes on
     KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
-    KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
+    KBI_STATUS,    // kbi_measured: the case has its flag, which stands if its function ends the process
     KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
     KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // of all that was asked for; index 0: the process can measure no more
@@ -6031,16 +5992,16 @@ typedef struct kbi_run {
     const kbi_recipe* recipe;
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
-    const kbi_case* of;
+    const kbi_case* bench_case;
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
-    int64_t began, shown; // shown: when it was, or would have been
+    int64_t start_ns, beat_ns; // shown: when it was, or would have been
     uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
-    kbi_place place;
+    kbi_schedule schedule;
     kbi_body_call call;
     kbi_work work;
     kbi_sampling sampling;
-    kbi_work_change alike;
+    kbi_work_change work_change;
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
@@ -6072,21 +6033,21 @@ static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
-    if (timed && !run->call.called) run->call.called = name;
+    if (timed && !run->call.forbidden_call) run->call.forbidden_call = name;
 }
 
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-static void kbi_give_word(kbi_run* run, kb_status status) {
+static void kbi_set_status(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
+    if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
-    kbi_give_word(run, KB_FAILED);
+    kbi_set_status(run, KB_FAILED);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -6106,19 +6067,19 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
 
 // Whether this launch is timed alone, to be held against others.
 static bool kbi_timed_alone(const kbi_run* run) {
-    bool early = run->call.unit == KBI_WARM && run->alike.n < KBI_EARLY;
-    return early || run->call.phase == KBI_PHASE_TURNS;
+    bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
+    return early || run->call.phase == KBI_PHASE_SINGLES;
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->call.unit == KBI_SAMPLE && run->place.settling > 0) {
-        if (run->place.settled) *run->place.settled++ = ns;
-        run->place.settling--;
+    if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
+        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
+        run->schedule.discard--;
         return;
     }
     if (run->call.unit == KBI_WARM) { // the first run may have loaded code
         if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
-        if (run->alike.n < KBI_EARLY) run->alike.early[run->alike.n++] = ns;
+        if (run->work_change.n_early < KBI_EARLY) run->work_change.early_ns[run->work_change.n_early++] = ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
         return;
     }
@@ -6326,18 +6287,19 @@ typedef struct kbi_insight { // what instruments have found so far
 static struct kbi_meter {
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
-    bool told;                      // them
+    bool roofs_known;               // them
     int64_t wall_start, wall_end;   // of the runs that are timed, ns
     double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
     double pass_bias;               // and those around a single run
     volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stood;                  // ns of samples in which that happened
+    int64_t stopped_ns;             // ns of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
-    bool coarse;                // the thread's clock is too coarse to tell
+    int64_t undisturbed,
+        disturbed;              // of the latest cases: samples that ran through, or that others had the processor in
+    bool thread_clock_coarse;   // the thread's clock is too coarse to tell
     char folder[4096];          // in which calls begin; "": not known
-    volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
-    uintptr_t running;          // the case whose function is at work
+    volatile uintptr_t* escaped; // shared with what functions fork: the case whose function such a process left
+    uintptr_t running_case;      // the case whose function is at work
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -6396,11 +6358,11 @@ typedef struct kbi_process_state {
 } kbi_process_state;
 
 // The process as it was before the first function ran.
-static struct kbi_before {
+static struct kbi_process_start {
     bool known;
     fenv_t floats;
     kbi_process_state state;
-} kbi_before;
+} kbi_process_start;
 
 // A number of /proc/self/status, such as "Threads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
@@ -6455,33 +6417,33 @@ static kbi_process_state kbi_process_state_now(void) {
 }
 
 // Puts back what would change the times or the end of other cases in this process: timers and rounding.
-static void kbi_before_restore(void) {
+static void kbi_process_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (kbi_before.known) fesetenv(&kbi_before.floats);
+    if (kbi_process_start.known) fesetenv(&kbi_process_start.floats);
 }
 
-static int64_t kbi_others_ran(void) {
+static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
-static const char* kbi_left_behind(bool gpu) {
-    kbi_before_restore();
-    if (!kbi_before.known) return NULL;
-    const kbi_process_state *was = &kbi_before.state, left = kbi_process_state_now();
+static const char* kbi_process_changed(bool gpu) {
+    kbi_process_restore();
+    if (!kbi_process_start.known) return NULL;
+    const kbi_process_state *was = &kbi_process_start.state, left = kbi_process_state_now();
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < KBI_COUNT(left.same); i++)
         if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
     if (left.files > was->files + 64) return "it left files open";
     if (left.memory > was->memory + physical / 16) return "it left memory allocated";
     if (left.threads <= was->threads) return NULL;
-    int64_t ran = kbi_others_ran();
+    int64_t ran = kbi_other_threads_ns();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
-    return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
+    return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6554,7 +6516,7 @@ static double kbi_measure_wall_bias(bool single) {
 
 // Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
 // the compiler knew: then the compiler may have removed the block, or done its work in advance.
-static int32_t kbi_keeps(const kb_build* build, int line) {
+static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
@@ -6567,11 +6529,11 @@ static int32_t kbi_keeps(const kb_build* build, int line) {
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
-static void kbi_went_on(int number) {
-    signal(number, kbi_went_on);
+static void kbi_count_stop(int number) {
+    signal(number, kbi_count_stop);
     kbi_meter.stops = kbi_meter.stops + 1;
 }
-static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
+static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
 
 // Runs of the block between two readings of the clock.
 static int64_t kbi_wall_runs(const kbi_run* run) {
@@ -6587,7 +6549,7 @@ static int64_t kbi_wall_begin(kbi_run* run) {
                  "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
     if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
-    run->sampling.stops = kbi_meter.stops;
+    run->sampling.stop_count = kbi_meter.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
@@ -6598,14 +6560,15 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 // shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
 // comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
-    if (run->call.unit != KBI_SAMPLE || kbi_meter.coarse || (run->backend->gpu && !run->work.host)) return false;
+    if (run->call.unit != KBI_SAMPLE || kbi_meter.thread_clock_coarse || (run->backend->gpu && !run->work.host))
+        return false;
     const kbi_turn now = kbi_turn_now();
     const double ran = (double)(now.ran - kbi_meter.turn.ran);
-    kbi_meter.coarse = ran <= 0;
+    kbi_meter.thread_clock_coarse = ran <= 0;
     const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_meter.turn.waits;
-    if (kbi_meter.coarse || ran >= 1e7 || now.waits < 0) return false;
-    if (!stood) return kbi_meter.kept++, false;
-    return 2 * ++kbi_meter.lost <= kbi_meter.kept + 8;
+    if (kbi_meter.thread_clock_coarse || ran >= 1e7 || now.waits < 0) return false;
+    if (!stood) return kbi_meter.undisturbed++, false;
+    return 2 * ++kbi_meter.disturbed <= kbi_meter.undisturbed + 8;
 }
 
 enum { KBI_BATCH_MAX = 1 << 30 };
@@ -6619,9 +6582,9 @@ static void kbi_wall_end(kbi_run* run) {
     }
     double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
-    if (run->sampling.stops != kbi_meter.stops) {
-        kbi_meter.stood += now - kbi_meter.wall_start;
-        run->call.phase_began += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
+    if (run->sampling.stop_count != kbi_meter.stops) {
+        kbi_meter.stopped_ns += now - kbi_meter.wall_start;
+        run->call.phase_start_ns += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
         run->m.retaken++;
         return;
     }
@@ -6630,19 +6593,19 @@ static void kbi_wall_end(kbi_run* run) {
         double ran = (double)(kbi_turn_now().ran - kbi_meter.turn.ran), busy = KBI_MIN(ns, ran);
         bool warm = run->call.unit == KBI_WARM;
         kbi_add_sample(run, warm ? ns : busy);
-        if (warm) run->alike.early[run->alike.n - 1] = busy;
+        if (warm) run->work_change.early_ns[run->work_change.n_early - 1] = busy;
         return;
     }
     if (kbi_wall_lost(run, ns)) {
         run->m.retaken++;
         return;
     }
-    run->sampling.sum += ns;
-    run->sampling.taken += runs;
-    run->sampling.open = run->sampling.taken < launches;
+    run->sampling.sum_ns += ns;
+    run->sampling.sum_runs += runs;
+    run->sampling.open = run->sampling.sum_runs < launches;
     if (run->sampling.open) return;
-    kbi_add_sample(run, run->sampling.sum / (double)launches);
-    run->sampling.sum = 0, run->sampling.taken = 0;
+    kbi_add_sample(run, run->sampling.sum_ns / (double)launches);
+    run->sampling.sum_ns = 0, run->sampling.sum_runs = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
     if (run->call.unit == KBI_WARM && grows) {
         double factor = ns > 0 ? target / ns : 10;
@@ -6663,7 +6626,8 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.by_pointer ? KBI_KEPT_BY_CALL
+                                           : kbi_kept_values(kbi_build_of(run->bench_case->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -6708,7 +6672,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
     kbi_roofs_clear(&m->roofs);
     kbi_roofs_clear(&m->core);
-    if (kbi_meter.told) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
+    if (kbi_meter.roofs_known) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
     for (int i = 0; i < 3; i++) m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
@@ -6758,13 +6722,15 @@ static const kbi_backend kbi_cpu = {
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
+enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
 // Plain host memory needs no GPU.
-static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
+static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
+    return place == KB_HOST ? &kbi_cpu : b;
+}
 
 // --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
 
@@ -6779,23 +6745,23 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
 // By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
 // other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
 // host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
-static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
-    if (b->gpu) return stage ? placement % (KBI_STAGE_PAGE / 512) * 512 : 0;
+static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool stage) {
+    if (b->gpu) return stage ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
 }
 
 // --- outputs: restored for the last run, so that only that run can have written them
 
 // Whether a block equals its saved copy, as far as 16 looks can tell.
-static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_home(run->backend, block->place);
+    const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
         b->memory.copy(now, block->base + KBI_GUARD + at, n);
-        b->memory.copy(then, block->held + at, n);
+        b->memory.copy(then, block->saved + at, n);
         if (memcmp(now, then, n) != 0) return false;
     }
     return true;
@@ -6806,122 +6772,124 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
     return i < 64 * KBI_READ_WORDS && (m->read[i / 64] >> i % 64 & 1) != 0;
 }
 
-static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_home(run->backend, block->place);
-    if (!block->held) {
-        block->held = (char*)b->memory.alloc(block->place, block->bytes);
-        if (!block->held) {
-            run->memory.unheld = true;
+static void kbi_save_block(kbi_run* run, kbi_block* block) {
+    const kbi_backend* b = kbi_block_backend(run->backend, block->place);
+    if (!block->saved) {
+        block->saved = (char*)b->memory.alloc(block->place, block->bytes);
+        if (!block->saved) {
+            run->memory.unsaved = true;
             return;
         }
-        if (block->place == KB_DEVICE) run->memory.held += (int64_t)block->bytes;
+        if (block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
+    b->memory.copy(block->saved, block->base + KBI_GUARD, block->bytes);
 }
 
 // Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
 // all blocks if they are small. A block that is still as the call before left it is an output.
-static void kbi_hold(kbi_run* run) {
+static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
     int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
     if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) {
-        m->unheld = true;
+        m->unsaved = true;
         return;
     }
     for (kbi_block* block = m->blocks; block; block = block->next) {
         if (!block->bytes || (!embedded && !kbi_read_later(m, block))) continue;
-        block->changed = block->held && kbi_block_as_held(run, block);
-        if (!block->changed) kbi_hold_block(run, block);
+        block->changed = block->saved && kbi_block_unchanged(run, block);
+        if (!block->changed) kbi_save_block(run, block);
     }
 }
 
 // Restores the outputs; false: none was saved.
-static bool kbi_put_back(kbi_run* run) {
+static bool kbi_restore_outputs(kbi_run* run) {
     bool any = false;
     for (kbi_block* block = run->memory.blocks; block; block = block->next) {
-        if (!block->held) continue;
+        if (!block->saved) continue;
         any = true;
-        block->changed = !kbi_block_as_held(run, block);
-        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        block->changed = !kbi_block_unchanged(run, block);
+        kbi_block_backend(run->backend, block->place)
+            ->memory.copy(block->base + KBI_GUARD, block->saved, block->bytes);
     }
     return any;
 }
 
 // Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
-static bool kbi_last_run(const kbi_run* run, bool stale) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
+static bool kbi_output_seen(const kbi_run* run, bool stale) {
+    const kbi_block* block = run->call.restored ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
+        if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
     return false;
 }
 
 // --- the stage: shared buffers, the same for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
-static size_t kbi_stage_at(size_t laid, size_t total) {
-    size_t boundary = total >= KBI_STAGE_LARGE ? KBI_STAGE_PAGE : 512;
+static size_t kbi_shared_align(size_t laid, size_t total) {
+    size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
     return (laid + boundary - 1) & ~(boundary - 1);
 }
 
 // What an implementation takes of a stage, with the copies of its data so far from each other.
-static size_t kbi_stage_span(const kbi_memory* m, size_t stride) {
-    return m->most ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->most : 0;
+static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
+    return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
 // NULL: it has to be an allocation of its own.
-static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
+static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
-    size_t at = kbi_stage_at(m->laid, total);
-    kbi_memory* first = m->first ? m->first : m;
-    if (m->stage && at + total > m->most) m->strayed = first->strayed = true;
-    if (m->stage && m->strayed) return NULL;
-    m->laid = at + total;
-    m->most = KBI_MAX(m->most, m->laid);
-    if (m->stage) first->reached = KBI_MAX(first->reached, m->at + m->laid);
-    return m->stage ? m->stage->base + m->at + at : NULL;
+    size_t at = kbi_shared_align(m->layout_bytes, total);
+    kbi_memory* first = m->original ? m->original : m;
+    if (m->shared && at + total > m->layout_peak) m->separate = first->separate = true;
+    if (m->shared && m->separate) return NULL;
+    m->layout_bytes = at + total;
+    m->layout_peak = KBI_MAX(m->layout_peak, m->layout_bytes);
+    if (m->shared) first->used_bytes = KBI_MAX(first->used_bytes, m->copy_offset + m->layout_bytes);
+    return m->shared ? m->shared->base + m->copy_offset + at : NULL;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n) {
     for (int i = 0; i < n; i++) {
         if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
         memories[i]->saved = NULL;
-        memories[i]->stage = NULL;
+        memories[i]->shared = NULL;
     }
     if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
-static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
+static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
+    size_t largest = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
-    s->stride = kbi_stage_at(largest, largest);
-    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
+    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->layout_peak);
+    s->stride = kbi_shared_align(largest, largest);
+    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_shared_span(memories[i], s->stride));
     if (!s->size) return false;
-    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
-    s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_PAGE + shift);
+    s->base = (char*)((((uintptr_t)s->allocated + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) + shift);
     bool good = s->allocated != NULL;
     for (int i = 0; i < n && good; i++) {
         kbi_memory* m = memories[i];
-        m->stage = s;
-        if (n < 2 || !m->most) continue;
-        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        m->shared = s;
+        if (n < 2 || !m->layout_peak) continue;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_shared_span(m, s->stride));
         good = m->saved != NULL;
     }
-    if (!good) kbi_stage_close(s, memories, n);
+    if (!good) kbi_shared_close(s, memories, n);
     return good;
 }
 
 // Untimed, before the gate: what the last one left is saved, and what this one left is restored.
-static void kbi_stage_enter(kbi_memory* m) {
-    kbi_stage* s = m->stage;
-    if (m->first) m = m->first;
-    if (!s || s->on == m) return;
-    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
-    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
-    s->on = m;
+static void kbi_shared_enter(kbi_memory* m) {
+    kbi_shared_buffers* s = m->shared;
+    if (m->original) m = m->original;
+    if (!s || s->owner == m) return;
+    if (s->owner && s->owner->saved && s->owner->used_bytes)
+        s->backend->memory.copy(s->owner->saved, s->base, s->owner->used_bytes);
+    if (m->saved && m->used_bytes) s->backend->memory.copy(s->base, m->saved, m->used_bytes);
+    s->owner = m;
 }
 
 // --- blocks
@@ -6932,10 +6900,10 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** lis
         kbi_block* block = *list;
         *list = block->next;
         *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
-        const kbi_backend* home = kbi_home(b, block->place);
+        const kbi_backend* home = kbi_block_backend(b, block->place);
         if (!lost || home == &kbi_cpu) {
-            if (block->held) home->memory.release(block->place, block->held);
-            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+            if (block->saved) home->memory.release(block->place, block->saved);
+            if (!block->shared) home->memory.release(block->place, block->base - block->shift);
         }
         KBENCH_FREE(block);
     }
@@ -6945,39 +6913,39 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** lis
 static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     kbi_blocks_free(b, m, &m->blocks, lost);
     kbi_blocks_free(b, m, &m->kept, lost);
-    m->laid = 0;
+    m->layout_bytes = 0;
     m->taken = 0;
-    m->held = 0;
-    if (m->copies <= 1) m->reached = 0; // the copies end after the first
+    m->saved_bytes = 0;
+    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the first
 }
 
 // Leaves everything as it is for the next call of the function.
-static void kbi_memory_keep(kbi_run* run) {
+static void kbi_memory_reuse(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
         kbi_block* block = m->blocks;
         m->blocks = block->next;
-        if (block->bytes && kbi_read_later(m, block)) kbi_hold_block(run, block);
+        if (block->bytes && kbi_read_later(m, block)) kbi_save_block(run, block);
         block->next = m->kept;
         m->kept = block;
     }
-    m->laid = 0;
+    m->layout_bytes = 0;
     m->taken = 0;
 }
 
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* home = kbi_home(b, place);
+    const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
-    char* staged = kbi_stage_place(b, m, place, total);
+    char* staged = kbi_shared_place(b, m, place, total);
     kbi_block* block = m->kept; // as the call before left it, unless this one wants another
-    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+    if (block && (block->place != place || block->bytes != bytes || (block->shared ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
     }
     if (block) {
         m->kept = block->next;
     } else {
-        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        size_t shift = staged ? 0 : kbi_placement_shift(home, m->placement, false);
         char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
         if (!base) return NULL;
         block = (kbi_block*)kbi_grow(NULL, sizeof *block);
@@ -6985,7 +6953,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         block->base = base + shift;
         block->bytes = bytes, block->shift = shift;
         block->place = place;
-        block->staged = staged != NULL;
+        block->shared = staged != NULL;
         home->memory.set(block->base, KBI_GUARD_BYTE, total);
         home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
@@ -7004,7 +6972,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
 // rounding to 256 bytes adds behind the block is guard, too.
 static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
     static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* home = kbi_home(b, block->place);
+    const kbi_backend* home = kbi_block_backend(b, block->place);
     size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
     home->memory.copy(bytes, block->base, KBI_GUARD);
     for (int i = KBI_GUARD - 1; i >= 0; i--)
@@ -7040,7 +7008,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
     else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+    else if (run->call.sampled && !run->call.ended && run->call.unit == KBI_NO_UNIT)
         kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
     if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
@@ -7060,20 +7028,20 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 }
 
 // What is read after the loop of the first call is an output.
-static void kbi_mark_read(kbi_run* run, const void* p) {
+static void kbi_mark_output(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
     if (!block || kbi_read_later(m, block)) return;
     int i = block->ordinal;
-    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    m->unsaved |= i >= 64 * KBI_READ_WORDS;
     if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
-    m->read_bytes += (int64_t)block->bytes;
+    m->output_bytes += (int64_t)block->bytes;
 }
 
 // Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
 // not give has the size that the function says.
-static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+static bool kbi_range_valid(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
@@ -7088,15 +7056,16 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
+static bool kbi_copy_valid(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
     kbi_note_call(kb, what, false);
-    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+    return kbi_range_valid(kb->run, what, memory, n, 1, "bytes") &&
+           kbi_range_valid(kb->run, what, host, n, 1, "bytes");
 }
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
-    kbi_mark_read(kb->run, from);
+    if (!kbi_copy_valid(kb, "kb_to_host", from, host, bytes)) return;
+    kbi_mark_output(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
@@ -7117,7 +7086,7 @@ void* kb_host_copy(kb_state* kb, const void* p) {
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -7125,7 +7094,7 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     uint32_t tensor = run->call.fills++;
     kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
-    if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
+    if (!kbi_range_valid(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     if (kind < KB_ZERO || kind > KB_IOTA) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
         return;
@@ -7395,7 +7364,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
     if (begin) cudaProfilerStart();
-    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.mark + (begin ? 1 : 2)), 1, NULL);
+    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.marked + (begin ? 1 : 2)), 1, NULL);
     cudaDeviceSynchronize();
     if (!begin) cudaProfilerStop();
 }
@@ -7722,7 +7691,7 @@ static double kbi_sample_mean(int size) {
 
 // A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
-    return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
+    return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.on_device;
 }
 
 static bool kbi_wants_graph(const kbi_run* run) {
@@ -7735,7 +7704,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     if (!s->open) {
         // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
         if (run->recipe->timing == KBI_BY_BOTH) {
-            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
                 kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
@@ -7743,10 +7712,10 @@ static int64_t kbi_events_begin(kbi_run* run) {
         if (kbi_meter.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
-        if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
+        if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
         kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
         s->open = true;
-        s->stops = kbi_meter.stops;
+        s->stop_count = kbi_meter.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -7756,7 +7725,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
-    bool spoilt = kbi_meter.gpu.alarmed || run->sampling.stops != kbi_meter.stops;
+    bool spoilt = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
     if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
@@ -7844,13 +7813,13 @@ static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart)
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
-    const kbi_empty* of = &kbi_meter.calibration.empties[run->work.empty];
+    const kbi_empty* of = &kbi_meter.calibration.empties[run->work.empty_kernel];
     double empty = NAN;
     int more = of->read[mode][gated && !kbi_meter.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
-    for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty);
-    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+    for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty_kernel);
+    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
-    run->m.empty = run->work.empty;
+    run->m.empty = run->work.empty_kernel;
     run->m.floor_ns = empty;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
@@ -7931,7 +7900,7 @@ static void kbi_graph_alone(kbi_run* run) {
         run->m.bias_ns = run->m.floor_ns = 0;
         return;
     }
-    run->sampling.stops = kbi_meter.stops;
+    run->sampling.stop_count = kbi_meter.stops;
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
     bool gated = kbi_meter.gpu.gated;
@@ -7986,7 +7955,7 @@ static void kbi_launches_end(kbi_run* run) {
         kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
         return;
     }
-    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+    if (!(run->schedule.discard > 0 && run->call.unit == KBI_SAMPLE)) {
         s->launches = run->m.launches = size;
         run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
         if (s->traced)
@@ -8283,19 +8252,19 @@ static void kbi_look_beside(kbi_run* run, int64_t stream) {
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
     int64_t longer = kbi_now() - begin;
-    w->looks++;
-    w->beside += good && longer > KBI_BUSY_NS && longer > stream / 20;
-    if (w->beside >= KBI_LOOKS_BUSY)
+    w->busy_checks++;
+    w->busy += good && longer > KBI_BUSY_NS && longer > stream / 20;
+    if (w->busy >= KBI_LOOKS_BUSY)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    w->again = !kbi_failed(run) && w->looks - w->beside < KBI_LOOKS_CLEAR;
+    w->repeat_audit = !kbi_failed(run) && w->busy_checks - w->busy < KBI_LOOKS_CLEAR;
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
     run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
     run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
-    run->work.within = seen->within == seen->copies;
+    run->work.on_device = seen->within == seen->copies;
     if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
-    run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
+    run->work.empty_kernel = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
                  seen->copies == 1 ? "y" : "ies");
@@ -8370,12 +8339,12 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     cudaGraph_t graph = NULL;
     cudaGraphNode_t* nodes = NULL;
     size_t n = 0;
-    w->again = false;
+    w->repeat_audit = false;
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
-        if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (!run->schedule.is_copy) kbi_look_beside(run, kbi_now() - begin);
+        if (w->refused && !w->repeat_audit && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
@@ -8383,18 +8352,18 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
     // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
     // are not checked: of so many one may well wait for the host.
-    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
+    if (good && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
     if (good) nodes = kbi_nodes_of(graph, &n);
     if (!nodes && inspected) { // which has seen more than the errors of a capture say
         w->expect |= KB_EXPECT_NO_CAPTURE;
         kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
                 cudaGetErrorName(inside != cudaSuccess ? inside : end));
-    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-        w->refused = w->again =
+    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->schedule.is_copy && !kbi_failed(run)) {
+        w->refused = w->repeat_audit =
             true; // the next runs are not captured, and show whether work goes on beside the stream
     } else if (!nodes) {
         kbi_audit_refused(run, inside, end);
-    } else if (looks && !w->again) {
+    } else if (looks && !w->repeat_audit) {
         kbi_seen seen;
         memset(&seen, 0, sizeof seen);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
@@ -8403,7 +8372,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     KBENCH_FREE(nodes);
     cudaGetLastError();
-    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
+    if (graph && looks && !w->repeat_audit && !kbi_failed(run)) { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
@@ -9523,8 +9492,7 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     void* kept;
     if (!placement) return;
     cudaError_t e = cudaSetDevice(recipe->device);
-    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--)
-        e = cudaMalloc(&kept, KBI_STAGE_PAGE);
+    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&kept, KBI_PAGE);
     cudaGetLastError();
 }
 
@@ -9615,8 +9583,8 @@ static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 // Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
 // long as it would be at the clock of the samples. What it finds is said when the function has returned: its
 // outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    const kbi_work_change* a = &run->alike;
+static void kbi_find_speedup_over_time(kbi_run* run) {
+    const kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
     double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char was[40], is[40];
@@ -9628,39 +9596,39 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
     if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
-    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
-        early *= a->clock / run->m.sm_clock;
-    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
-    double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
+    if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
+        early *= a->early_mhz / run->m.sm_clock;
+    bool warm = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
+    double much = run->sampling.timer->host_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
+        snprintf(run->work_change.finding, sizeof run->work_change.finding,
                  "a launch took %s in the first samples, ever less in others, and %s in the last ones",
                  kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
+        snprintf(run->work_change.finding, sizeof run->work_change.finding,
                  "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
                  kbi_show_time(last * 1e-6, is));
 }
 
 // Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
+static void kbi_find_alternation(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->host_clock;
     double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
     double much = host ? kbi_turn_host : kbi_turn_gpu;
     if (!kbi_finite(bias)) bias = 0;
-    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
+    for (int p = 2; p <= 4 && !run->work_change.finding[0]; p++)
         for (int which = 0; which < p; which++) {
             double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
-            for (int i = 0; i < KBI_TURNS; i++) {
+            for (int i = 0; i < KBI_SINGLES; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
                 if (low[in] > much * high[!in] && low[in] - high[!in] > least)
-                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                    snprintf(run->work_change.finding, sizeof run->work_change.finding,
                              "one launch in %d takes a different time from the others", p);
         }
 }
@@ -9773,7 +9741,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     w->median = median;
     w->clock = isfinite(clock) ? clock : 0;
     w->n = 0;
-    w->begin = kbi_now();
+    w->start_ns = kbi_now();
     return same_time && same_clock;
 }
 
@@ -9786,16 +9754,16 @@ static bool kbi_only_checked(const kbi_run* run) {
 static bool kbi_warm_enough(kbi_run* run) {
     const kbi_recipe* r = run->recipe;
     const kbi_body_call* call = &run->call;
-    double time = kbi_seconds_since(call->phase_began), scale = KBI_MIN(r->max_time, 2.0);
+    double time = kbi_seconds_since(call->phase_start_ns), scale = KBI_MIN(r->max_time, 2.0);
     if (run->sampling.timer->steady) return true;
     // whatever --warmup says; what takes a millisecond needs no batch
-    bool unresolved =
-        run->sampling.timer->by_clock && !call->sampled && run->work.estimate_ns < 1000000 && !run->sampling.resolved;
+    bool unresolved = run->sampling.timer->host_clock && !call->sampled && run->work.estimate_ns < 1000000 &&
+                      !run->sampling.resolved;
     if (unresolved && !kbi_only_checked(run)) return false;
     if (r->warmup_samples >= 0) return call->warm_units >= r->warmup_samples;
     if (kbi_only_checked(run)) return call->warm_units > 0;
     if (r->warmup_time >= 0) return call->warm_units > 0 && time >= r->warmup_time;
-    bool full = kbi_seconds_since(call->window.begin) >= 0.025 * scale &&
+    bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale &&
                 call->window.n >= (run->work.estimate_ns > 500000 ? 2 : 4);
     if (call->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
@@ -9814,8 +9782,8 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (time >= 4 * r->max_time && n >= 3) return true;
     if (n < r->min_samples || time < r->min_time) return false;
     if (n >= r->max_samples) return true;
-    if (n < run->sampling.next_look) return false;
-    run->sampling.next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
+    if (n < run->sampling.next_check) return false;
+    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
     // of the time that will be told: what was read, less the bias
     double sum = 0, bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0;
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
@@ -9829,15 +9797,15 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 static void kbi_phase_show(kbi_run* run) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
-    if (run->place.stand_in || !kbi_show_range) return;
-    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    if (run->schedule.is_copy || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->bench_case->name, run->bench_case->entry->operation);
     kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
 }
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     run->call.phase = phase;
     kbi_phase_show(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
+    run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
     if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
     if (phase != KBI_PHASE_SAMPLE) return;
     run->sampling.load = kbi_load_now("/proc");
@@ -9861,31 +9829,31 @@ static const kbi_verdict* kbi_findings(const kbi_run* run) {
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && run->recipe->audit && v->note[0] && !run->schedule.is_copy) kb_note(&run->kb, "%s", v->note);
     if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->schedule.is_copy;
     return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
 static void kbi_enter_loop(kbi_run* run) {
-    if (run->call.entered) return;
-    run->call.entered = true;
+    if (run->call.loop_entered) return;
+    run->call.loop_entered = true;
     bool held = run->call.last != KBI_PHASE_CHECK || run->call.fresh;
-    if (held && run->recipe->verify && !run->place.stand_in) kbi_hold(run);
-    run->call.proved = run->call.fresh;
+    if (held && run->recipe->verify && !run->schedule.is_copy) kbi_save_outputs(run);
+    run->call.restored = run->call.fresh;
 }
 
 // Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
 static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
-    if (run->sampling.open || now - run->shown <= 100000000) return;
-    run->shown = now;
+    if (run->sampling.open || now - run->beat_ns <= 100000000) return;
+    run->beat_ns = now;
     kbi_beat(run, false);
     if (unit != KBI_SAMPLE || run->call.phase != KBI_PHASE_SAMPLE) return;
     if (run->backend->sensors.throttled) run->backend->sensors.throttled(&run->m);
@@ -9896,10 +9864,10 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
 
 // Runs a unit of a timer that needs no block, or says which unit the block runs for.
 static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
-    if (!run->sampling.timer->alone) return unit;
+    if (!run->sampling.timer->replay) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
-    run->sampling.timer->alone(run);
+    run->sampling.timer->replay(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
     return KBI_NO_UNIT;
@@ -9907,16 +9875,16 @@ static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
 
 // Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
-    run->place.resting = !run->place.fiber;
-    if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
-    return !run->place.resting;
+    run->schedule.suspended = !run->schedule.fiber;
+    if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
+    return !run->schedule.suspended;
 }
 
 // Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
-    if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
-    if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
+    if (run->schedule.command == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (run->schedule.command == KBI_CAPTURE) return run->schedule.command = KBI_HOLD, KBI_CAPTURED;
+    if (run->schedule.command == KBI_HOLD) return KBI_NO_UNIT;
     if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
@@ -9925,12 +9893,12 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
         if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
             snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
-        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-        run->call.phase_began = run->call.window.begin = kbi_now();
+        run->work_change.early_mhz = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
         if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
             kb_note(&run->kb, "not audited: cannot be captured");
     }
-    if (run->place.order == KBI_FINISH)
+    if (run->schedule.command == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
@@ -9941,20 +9909,20 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
 
 // At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    const kbi_place* place = &run->place;
-    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
-    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    const kbi_schedule* place = &run->schedule;
+    const bool alone = place->command == KBI_UNMANAGED, between = !run->sampling.open;
+    bool full = place->command == KBI_SLOT && !place->discard && run->m.n >= place->slot_end;
     if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between ||
-        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
+    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns))
+                            : place->command == KBI_FINISH))
         return kbi_timed_unit(run, KBI_SAMPLE);
     if (alone) { // now: the clock falls, and throttling ends, when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
-    kbi_look_for_shrinking(run);
-    kbi_phase_enter(run, KBI_PHASE_TURNS);
+    kbi_find_speedup_over_time(run);
+    kbi_phase_enter(run, KBI_PHASE_SINGLES);
     return KBI_NO_UNIT;
 }
 
@@ -9962,58 +9930,58 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
 // between; on a CPU they are not, since other processes run there, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
-    bool begins = !run->place.settled, possible = !timer->steady && !timer->alone && !kbi_only_checked(run);
-    bool samples = run->m.launches == 1 && run->place.order == KBI_BY_ITSELF && run->m.n >= KBI_TURNS;
-    bool quick = (double)(KBI_TURNS * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
-    samples = samples && !timer->by_clock;
-    if (begins && possible && !run->place.stand_in && !samples && quick) {
-        run->place.settling = KBI_TURNS;
-        run->place.settled = run->alike.turns;
+    bool begins = !run->schedule.discarded_ns, possible = !timer->steady && !timer->replay && !kbi_only_checked(run);
+    bool samples = run->m.launches == 1 && run->schedule.command == KBI_UNMANAGED && run->m.n >= KBI_SINGLES;
+    bool quick = (double)(KBI_SINGLES * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
+    samples = samples && !timer->host_clock;
+    if (begins && possible && !run->schedule.is_copy && !samples && quick) {
+        run->schedule.discard = KBI_SINGLES;
+        run->schedule.discarded_ns = run->work_change.single_ns;
     }
-    if (run->place.settling > 0 || run->sampling.open) return KBI_SAMPLE;
-    if (run->place.settled)
-        kbi_look_for_turns(run, run->alike.turns);
+    if (run->schedule.discard > 0 || run->sampling.open) return KBI_SAMPLE;
+    if (run->schedule.discarded_ns)
+        kbi_find_alternation(run, run->work_change.single_ns);
     else if (possible && samples)
-        kbi_look_for_turns(run, run->m.samples + run->m.n - KBI_TURNS);
-    run->place.settled = NULL;
+        kbi_find_alternation(run, run->m.samples + run->m.n - KBI_SINGLES);
+    run->schedule.discarded_ns = NULL;
     kbi_phase_enter(run, KBI_PHASE_COMPARE);
     return KBI_NO_UNIT;
 }
 
 static kbi_phase kbi_after_audit(const kbi_run* run) {
-    return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
+    return run->call.last == KBI_PHASE_PROFILE ? KBI_PHASE_PROFILE : KBI_PHASE_WARM;
 }
 
 // The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
-    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
-    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy;
+    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->schedule.suspended && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
-            if (run->work.again || kbi_audit_begins(run))
+            if (run->work.repeat_audit || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
             else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
-        case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
+        case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
         case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
-            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
+            if (compares && run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
-                kbi_phase_enter(run, KBI_PHASE_PROVE);
+                kbi_phase_enter(run, KBI_PHASE_FINAL);
             break;
-        case KBI_PHASE_PROVE:
+        case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
             // a function that gives back new memory at each call gave some when nothing was run to fill it
-            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
+            if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
-        case KBI_PHASE_INSIDE:
+        case KBI_PHASE_PROFILE:
             if (kbi_inside_wants(run))
-                unit = KBI_INSIDE;
+                unit = KBI_PROFILED;
             else
                 kbi_phase_enter(run, KBI_PHASE_DONE);
             break;
@@ -10025,14 +9993,14 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
 // --- a unit begins, and ends ---
 
 static void kbi_mark(kbi_run* run, bool begin) {
-    if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
-    if (run->call.looks && !begin) run->call.looks--;
+    if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
+    if (run->call.profile_runs && !begin) run->call.profile_runs--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
-    run->call.called = NULL;
+    run->call.forbidden_call = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
@@ -10043,8 +10011,8 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_COMPARED:
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
-    case KBI_PROVED: run->call.proved = true; return 1;
-    case KBI_INSIDE: return kbi_inside_begin(run);
+    case KBI_FINAL: run->call.restored = true; return 1;
+    case KBI_PROFILED: return kbi_inside_begin(run);
     case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
     default: return run->sampling.timer->begin(run);
     }
@@ -10052,7 +10020,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
-    const char* called = run->call.called;
+    const char* called = run->call.forbidden_call;
     if (called)
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
@@ -10063,15 +10031,15 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_meter.wall_start;
-        if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
+        if (!run->call.profile_runs) kbi_phase_enter(run, KBI_PHASE_AUDIT);
         break;
     case KBI_AUDITED:
         run->backend->capture.end(run);
-        if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
+        if (!run->work.repeat_audit) kbi_phase_enter(run, kbi_after_audit(run));
         break;
     case KBI_COMPARED: run->backend->capture.compare(run); break;
-    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
-    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_FINAL: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_PROFILED: kbi_inside_end(run); break;
     case KBI_CAPTURED: break;
     default: run->sampling.timer->end(run);
     }
@@ -10098,14 +10066,15 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
         if (run->call.sampled) return 0;
         unit = kbi_choose_unit(run);
     } else if (run->call.sampled) {
-        unit = run->call.ready;
+        unit = run->call.next_unit;
         if (unit == KBI_NO_UNIT && !kbi_failed(run))
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s", run->call.over ? "benchmark" : "KB_SAMPLE");
-        run->call.ready = KBI_NO_UNIT;
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s",
+                     run->call.ended ? "benchmark" : "KB_SAMPLE");
+        run->call.next_unit = KBI_NO_UNIT;
         if (!kbi_can_run(run, host)) return 0;
     } else {
         if (!kbi_can_run(run, host)) return 0;
-        if (run->call.looped && !run->work.called)
+        if (run->call.looped && !run->work.by_pointer)
             kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
         kbi_enter_loop(run);
         unit = kbi_choose_unit(run);
@@ -10122,16 +10091,16 @@ bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
     // left by break: kbi_body_ended says so
     if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
-    if (run->call.ready != KBI_NO_UNIT)
+    if (run->call.next_unit != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
-    if (run->call.over || (run->call.looped && !run->call.sampled))
+    if (run->call.ended || (run->call.looped && !run->call.sampled))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark"), false;
     run->call.sampled = true;
     kbi_enter_loop(run);
-    run->call.ready = kbi_choose_unit(run);
-    run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
-    return run->call.ready != KBI_NO_UNIT;
+    run->call.next_unit = kbi_choose_unit(run);
+    run->call.ended = run->call.next_unit == KBI_NO_UNIT && !run->schedule.suspended;
+    if (kbi_failed(run)) run->call.next_unit = KBI_NO_UNIT;
+    return run->call.next_unit != KBI_NO_UNIT;
 }
 
 // A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
@@ -10155,12 +10124,12 @@ void kbi_threw(kb_state* kb, const char* what) {
 
 // Each call begins in the folder where the program was started, with rounding as the first one found it.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) {
-        kbi_before.known = true;
-        fegetenv(&kbi_before.floats);
-        kbi_before.state = kbi_process_state_now();
+    if (!kbi_process_start.known) {
+        kbi_process_start.known = true;
+        fegetenv(&kbi_process_start.floats);
+        kbi_process_start.state = kbi_process_state_now();
     }
-    kbi_before_restore();
+    kbi_process_restore();
     bool known = kbi_meter.folder[0] != 0, good;
     good = known ? chdir(kbi_meter.folder) == 0 : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
     if (!good) kbi_meter.folder[0] = 0; // it may be gone
@@ -10168,21 +10137,22 @@ static void kbi_call_clear(void) {
 
 // The end of a process that a function forked and that did not end in it.
 static void kbi_stray(void) {
-    if (kbi_meter.strays) *kbi_meter.strays = kbi_meter.running;
+    if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
 }
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
 static void kbi_call_function(kbi_run* run) {
-    const kb_entry* entry = run->of->entry;
+    const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
-    const uintptr_t of = (uintptr_t)run->of;
-    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    const uintptr_t of = (uintptr_t)run->bench_case;
+    const bool own =
+        !run->bench_case->desc; // else the process is somebody else's, with its own timers, folder and children
     if (own) kbi_call_clear();
-    kbi_meter.running = of;
-    if (own && !kbi_meter.strays) {
-        void* p = mmap(NULL, sizeof *kbi_meter.strays, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (p != MAP_FAILED) kbi_meter.strays = (volatile uintptr_t*)p;
+    kbi_meter.running_case = of;
+    if (own && !kbi_meter.escaped) {
+        void* p = mmap(NULL, sizeof *kbi_meter.escaped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) kbi_meter.escaped = (volatile uintptr_t*)p;
     }
     if (entry->build && entry->build->call)
         entry->build->call(entry->body, &run->kb);
@@ -10190,8 +10160,8 @@ static void kbi_call_function(kbi_run* run) {
         entry->body(&run->kb);
     if (!own) return;
     if (getpid() != here) kbi_stray();
-    if (!kbi_meter.strays || *kbi_meter.strays != of) return;
-    *kbi_meter.strays = 0;
+    if (!kbi_meter.escaped || *kbi_meter.escaped != of) return;
+    *kbi_meter.escaped = 0;
     kbi_stop(run, KB_FLAG_BAD_CASE, "a process that the function forked returned from it; it has to end with _exit");
 }
 
@@ -10199,7 +10169,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     const kbi_body_call before = run->call;
     memset(&run->call, 0, sizeof run->call);
     run->call.phase = first, run->call.last = last;
-    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
+    run->call.fresh = before.fresh, run->call.profile_runs = before.profile_runs, run->call.marked = before.marked;
     run->sampling.batch = 1;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
@@ -10213,7 +10183,7 @@ static void kbi_memory_facts(kbi_run* run) {
     int64_t pool = kbi_pool_peak(run->backend, false) - m->pool_before, tracked = m->device_peak + KBI_MAX(pool, 0);
     int64_t room = kbi_free_bytes(run->backend), lowest = m->free_lowest;
     if (room != KB_NONE) lowest = KBI_MIN(lowest, room);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->held;
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->saved_bytes;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
@@ -10228,7 +10198,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            kbi_home(run->backend, block->place)
+            kbi_block_backend(run->backend, block->place)
                 ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
@@ -10247,7 +10217,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+    if (run->call.next_unit != KBI_NO_UNIT && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
@@ -10255,29 +10225,30 @@ static void kbi_body_ended(kbi_run* run) {
     if (broken) { // the cause of what else went wrong in this case; each one after it would fail
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-        kbi_give_word(run, KB_FAILED);
+        kbi_set_status(run, KB_FAILED);
     }
-    if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
+    if (run->work_change.finding[0] && !kbi_failed(run))
+        kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
-    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
-    if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
+    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->schedule.is_copy;
+    if (run->memory.unsaved && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
-    if (!run->place.in_turn && !run->call.fresh)
+    if (!run->schedule.interleaved && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) {
         kbi_check_guards(run);
         if (first && kbi_all_constant(run)) run->m.constant = 1;
         if (run->work.graph) b->capture.forget(run);
     }
-    run->memory.keeps = keeps;
+    run->memory.keep = keeps;
     if (keeps)
-        kbi_memory_keep(run);
+        kbi_memory_reuse(run);
     else
         kbi_memory_free(b, &run->memory, lost);
     int64_t left = kbi_free_bytes(b);
-    if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
+    if (left != KB_NONE && !lost && !keeps && !run->schedule.interleaved)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
@@ -10286,13 +10257,13 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
                          const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->bench_case = c;
     run->work.expect = c->desc ? c->desc->expect : 0;
-    run->work.called = c->entry->returns;
+    run->work.by_pointer = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
-    run->began = kbi_now();
-    kbi_meter.kept = kbi_meter.lost = 0;
+    run->start_ns = kbi_now();
+    kbi_meter.undisturbed = kbi_meter.disturbed = 0;
     run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
@@ -10317,7 +10288,7 @@ static void kbi_run_finish(kbi_run* run) {
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
-    run->m.wall_ns = (double)(kbi_now() - run->began);
+    run->m.wall_ns = (double)(kbi_now() - run->start_ns);
     kbi_want_roofs(run);
 }
 
@@ -10331,10 +10302,10 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
 // inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
 // wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
-    if (!run->memory.keeps) return;
+    if (!run->memory.keep) return;
     const kbi_work work = run->work;
     const kbi_measured before = run->m;
-    run->memory.keeps = false;
+    run->memory.keep = false;
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
@@ -10365,10 +10336,10 @@ static void kbi_check_call(kbi_run* run) {
 // The second call: audit, warm-up, samples, and the check of what the last one left. One that rests by returning is
 // made in parts: it is over when place.resting is false.
 static void kbi_measure_call(kbi_run* run) {
-    if (!run->place.resting) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_PROVE);
-    run->place.resting = false;
+    if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
+    run->schedule.suspended = false;
     kbi_call_function(run);
-    if (run->place.resting) return;
+    if (run->schedule.suspended) return;
     kbi_body_ended(run);
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
@@ -10376,7 +10347,7 @@ static void kbi_measure_call(kbi_run* run) {
 // A call in which instruments look into the block, and nothing is timed. The result is to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
@@ -10389,7 +10360,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 
 static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
                                     kb_axis_type a, kb_axis_type b) {
-    const kbi_case* c = kb->run->of;
+    const kbi_case* c = kb->run->bench_case;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
     kbi_note_call(kb, call, true);
@@ -10424,7 +10395,7 @@ const char* kb_str(kb_state* kb, const char* axis) {
 
 bool kb_has(kb_state* kb, const char* axis) {
     kbi_note_call(kb, "kb_has", true);
-    const kbi_case* c = kb->run->of;
+    const kbi_case* c = kb->run->bench_case;
     for (int i = 0; i < c->n_params; i++)
         if (kbi_is(c->params[i].name, axis)) return true;
     return kb->direction && kbi_is(axis, "dir");
@@ -10498,13 +10469,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     } else {
         KBI_TIME(kb, host) fn(kb->stream, user);
     }
-    return !kb->run->place.resting;
+    return !kb->run->schedule.suspended;
 }
 
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
-    if (run->m.status != KB_OK || run->place.stand_in || !run->recipe->verify) return false;
+    if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
     if (run->call.looped) return true;
     kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
     return false;
@@ -10513,10 +10484,10 @@ static bool kbi_checks_now(kbi_run* run) {
 // false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
+    if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    if (passed || !kbi_last_run(run, true)) return passed;
+    if (passed || !kbi_output_seen(run, true)) return passed;
     kbi_stop(run, KB_FLAG_STALE, "the last launch did not write the output, although an earlier one did");
     return true;
 }
@@ -10527,13 +10498,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
     kbi_note_call(kb, "kb_check", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
-    if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
-        !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
+    if (!kbi_range_valid(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
+        !kbi_range_valid(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
         return false;
     if (!(tolerance >= 0) || !kbi_finite(tolerance))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
     if (!n) return kb_note(kb, "kb_check of 0 elements proves nothing"), true;
-    kbi_mark_read(run, got);
+    kbi_mark_output(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
@@ -10585,7 +10556,7 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_start(list, format);
     kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
-    kbi_give_word(kb->run, KB_SKIPPED);
+    kbi_set_status(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
@@ -10651,15 +10622,15 @@ typedef struct kbi_comparison {
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_measure_call(&a->run);
-    a->over = !a->run.place.resting;
+    a->over = !a->run.schedule.suspended;
 }
 
 // Lets a case go on until it rests again or is over.
 static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
     kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
-    kbi_meter.running = (uintptr_t)a->run.of;
-    kbi_stage_enter(&a->run.memory);
-    if (a->run.place.fiber)
+    kbi_meter.running_case = (uintptr_t)a->run.bench_case;
+    kbi_shared_enter(&a->run.memory);
+    if (a->run.schedule.fiber)
         kbi_fiber_resume(&a->fiber);
     else
         kbi_member_main(a);
@@ -10669,10 +10640,10 @@ static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
 static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->bench_case);
     a->run.work.verdict = run->work.verdict;
     a->run.sink = run->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
+    a->run.schedule.is_copy = true;
     a->index = first->index;
 }
 
@@ -10687,7 +10658,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
     int64_t n = kbi_copies_of(&a->run, first->device);
     // in shared buffers their room is allocated already
-    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
@@ -10701,16 +10672,16 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
         kbi_member_again(copy, a);
-        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
-            first->strayed = true;
-        } else if (first->stage) {
-            memory->first = first, memory->stage = first->stage, memory->most = first->most;
-            memory->at = (size_t)(i + 1) * first->stage->stride;
+        if (first->shared && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->separate = true;
+        } else if (first->shared) {
+            memory->original = first, memory->shared = first->shared, memory->layout_peak = first->layout_peak;
+            memory->copy_offset = (size_t)(i + 1) * first->shared->stride;
         }
-        copy->run.place.order = KBI_HOLD;
-        copy->run.place.in_turn = true;
-        copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
+        copy->run.schedule.command = KBI_HOLD;
+        copy->run.schedule.interleaved = true;
+        copy->run.schedule.fiber = copy->run.work.by_pointer ? NULL : &copy->fiber;
+        copy->over = copy->run.schedule.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
         if (copy->over)
             kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
         else
@@ -10728,7 +10699,7 @@ static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
             kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
-            next->run.place.order = KBI_CAPTURE;
+            next->run.schedule.command = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
         a->run.backend->capture.repeat(&a->run, which, false);
@@ -10737,11 +10708,11 @@ static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
 
 // Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
 static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
-    kbi_place* place = &a->run.place;
+    kbi_schedule* place = &a->run.schedule;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    place->in_turn = c->n > 1 || many;
-    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
-    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    place->interleaved = c->n > 1 || many;
+    place->fiber = place->interleaved && !a->run.work.by_pointer ? &a->fiber : NULL;
+    place->command = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
     a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
@@ -10750,15 +10721,15 @@ static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     if (!many || a->over) return;
     kbi_member_replicate(c, a);
     kbi_member_capture(c, a);
-    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    place->command = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
     kbi_go_on(c, a);
 }
 
 static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
-    a->run.place.order = KBI_FINISH;
+    a->run.schedule.command = KBI_FINISH;
     if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
-        a->replicas[i].run.place.order = KBI_FINISH;
+        a->replicas[i].run.schedule.command = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
         kbi_fiber_free(&a->replicas[i].fiber);
         kbi_measured_free(&a->replicas[i].run.m);
@@ -10775,10 +10746,10 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
     bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
-    a->run.place.slot_end = from + (one ? 1 : 8);
-    if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
-    if (a->run.place.slot_end == from) return NAN;
-    a->run.place.settling = c->settling;
+    a->run.schedule.slot_end = from + (one ? 1 : 8);
+    if (c->recipe->samples) a->run.schedule.slot_end = KBI_MIN(a->run.schedule.slot_end, c->recipe->samples);
+    if (a->run.schedule.slot_end == from) return NAN;
+    a->run.schedule.discard = c->settling;
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
@@ -10820,7 +10791,7 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     double time = seconds / (c->n + 1);
     bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->members[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
+        c->members[i]->run.sampling.next_check = look ? 0 : INT64_MAX;
         if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
@@ -10867,11 +10838,11 @@ static bool kbi_comparison_settle(kbi_comparison* c) {
             for (int t = 0; t < 2 * KBI_TRIALS; t++) {
                 kbi_member* now = t % 2 ? a : c->members[(i + 1 + t / 2 % (c->slots - 1)) % c->slots];
                 if (now->over) continue;
-                now->run.place.slot_end = now->run.m.n;
-                now->run.place.settling = now == a ? runs : 1;
-                now->run.place.settled = now == a ? ns[t / 2] : NULL;
+                now->run.schedule.slot_end = now->run.m.n;
+                now->run.schedule.discard = now == a ? runs : 1;
+                now->run.schedule.discarded_ns = now == a ? ns[t / 2] : NULL;
                 kbi_go_on(c, now);
-                now->run.place.settled = NULL;
+                now->run.schedule.discarded_ns = NULL;
                 if (kbi_lost(&now->run)) return false;
             }
             if (a->over) break;
@@ -10886,7 +10857,7 @@ static bool kbi_comparison_settle(kbi_comparison* c) {
 static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = !kbi_comparison_settle(c), enough = false;
-    int64_t began = kbi_now() - kbi_meter.stood;
+    int64_t began = kbi_now() - kbi_meter.stopped_ns;
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
@@ -10898,7 +10869,7 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         c->rounds++;
         live = 0;
         for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
-        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stood - began) * 1e-9);
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
@@ -10917,7 +10888,7 @@ static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
     if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
     // a case without KB_ALLOC has no data there, and nobody knows where its data lies
-    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0;
     run->m.arms = c->n;
     run->m.contest = c->members[0]->index;
 }
@@ -10957,20 +10928,20 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
         int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
-        largest = KBI_MAX(largest, run->memory.most);
+        largest = KBI_MAX(largest, run->memory.layout_peak);
     }
     for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
         const kbi_run* run = &members[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        int64_t span = (int64_t)kbi_shared_span(&run->memory, kbi_shared_align(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
-        device += run->memory.read_bytes;
+        device += run->memory.output_bytes;
         host += run->memory.copies * run->m.host_memory;
         stage_bytes = KBI_MAX(stage_bytes, span);
     }
     device += stage_bytes;
     if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
+    bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
     // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
     // measuring
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
@@ -10978,7 +10949,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_comparison c;
-        kbi_stage stage;
+        kbi_shared_buffers stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
         c.sink = sink;
@@ -10989,13 +10960,13 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
             kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
             kbi_member_again(control, members[0]);
             control->run.work = members[0]->run.work;
-            control->run.memory.most = members[0]->run.memory.most;
+            control->run.memory.layout_peak = members[0]->run.memory.layout_peak;
             control->run.memory.copies = members[0]->run.memory.copies;
         }
         for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
-        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
+        c.staged = wanted && kbi_shared_open(&stage, b, memories, c.slots);
         good = kbi_comparison_run(&c);
-        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        if (c.staged && good) kbi_shared_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
             if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
         if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
@@ -13204,10 +13175,10 @@ static bool kbi_profiled(void) {
 static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
     kbi_text all = KBI_BLANK;
     kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
-    size_t size = type == KBI_HELLO                        ? sizeof(kbi_machine)
-                  : type == KBI_TOLD || type == KBI_RESULT ? sizeof(kbi_measured)
-                  : type == KBI_FOUND                      ? kbi_inside_size((kbi_inside*)what)
-                                                           : 0;
+    size_t size = type == KBI_HELLO                          ? sizeof(kbi_machine)
+                  : type == KBI_STATUS || type == KBI_RESULT ? sizeof(kbi_measured)
+                  : type == KBI_FOUND                        ? kbi_inside_size((kbi_inside*)what)
+                                                             : 0;
     if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
     kbi_put(&all, (const char*)&head, sizeof head);
     if (size) kbi_put(&all, (const char*)what, size);
@@ -13249,13 +13220,13 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     if (!b) {
         if (!kbi_options_pin(o)) return NULL;
         if (job->has_truth) kbi_reference_set(&job->truth);
-        kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.told = true;
+        kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.roofs_known = true;
         b = kbi_backend_open(&recipe, machine);
         if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
         if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
     }
     bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
-    const char* left = kbi_left_behind(machine->gpu_present != 0);
+    const char* left = kbi_process_changed(machine->gpu_present != 0);
     if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
     kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
     return b;
@@ -13807,7 +13778,7 @@ static void kbi_happened(void* to, kbi_message_type type, int index, void* what)
         if ((index != 0) != g->machine) kbi_spend(g, kbi_now());
         g->machine = index != 0;
         break;
-    case KBI_TOLD: { // its arrays are in the other process
+    case KBI_STATUS: { // its arrays are in the other process
         const kbi_measured* m = (const kbi_measured*)what;
         kbi_measured_clear(&g->failed);
         g->failed.status = m->status;
@@ -14042,7 +14013,7 @@ static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     } else {
         const kbi_sink sink = { kbi_happened, s };
         s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, g->verdicts, s->backend, &s->machine, &sink);
-        kbi_before.known = false; // the user's own process may change between two groups
+        kbi_process_start.known = false; // the user's own process may change between two groups
     }
     KBENCH_FREE(wanted);
     return good;
@@ -14129,7 +14100,7 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
     if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
+    while (end < plan->n && end - first < most && !kbi_group_recorded(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
@@ -14158,7 +14129,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = at + n;
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
-        if (kbi_recalled(s->planned, plan, at)) continue;
+        if (kbi_group_recorded(s->planned, plan, at)) continue;
         kbi_arena memory = KBI_BLANK;
         kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
         kbi_group_open(s, at, n, NULL, found);
@@ -14233,7 +14204,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
 // Profiles the cases that have times, in a process that measures nothing, because what a profiler loads stays loaded.
 static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    if (!s->inside || !kbi_profile_bits(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
     kbi_worker_kill(&s->worker);
     for (int first = b->first, next; first < b->first + b->n && !kbi_control.interrupted; first = next) {
         int at = first - b->first;
@@ -14468,7 +14439,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
-        for (int i = first; i < end && !kbi_recalled(s->planned, s->plan, first); i++)
+        for (int i = first; i < end && !kbi_group_recorded(s->planned, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
         cases += here;
@@ -14485,7 +14456,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_control.interrupted; first = end) {
-        if (kbi_recalled(s->planned, s->plan, first)) {
+        if (kbi_group_recorded(s->planned, s->plan, first)) {
             end = kbi_group_end(s->plan, first);
             kbi_show_recalled(s, first, end);
             continue;
@@ -14546,7 +14517,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_supervisor_init(s, o, plan);
     s->collect = collect;
     s->collect_to = to;
-    s->inside = kbi_wishes(false);
+    s->inside = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
@@ -14698,7 +14669,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     fwrite(lines.s, 1, lines.n, stdout);
     kbi_text_free(&lines);
     for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
-        int here = kbi_group_here(plan, o, first);
+        int here = kbi_group_end(plan, first) - first;
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
@@ -14888,7 +14859,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_host_program_open(&e->recipe);
     e->of = kbi_pending_case(&e->given, &e->arena, NULL, build);
     kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
-    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
+    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_FINAL);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
     kbi_watch_begin();
     return &e->run.kb;
@@ -14918,7 +14889,7 @@ kb_result kb_close(kb_state* kb) {
 kb_state* kb_current(void) { return kbi_host_program.current; }
 
 static void kbi_pending_body(kb_state* kb) {
-    const kbi_pending* g = (const kbi_pending*)kb->run->of->entry->user;
+    const kbi_pending* g = (const kbi_pending*)kb->run->bench_case->entry->user;
     bool over = true;
     kb->user = g->user;
     kbi_host_program.current = kb;

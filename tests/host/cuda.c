@@ -124,7 +124,7 @@ KBENCH(moved) { // says how many pages were taken before, and where in one its d
     int pages = 0;
     for (int i = 0; i < 4096; i++) pages += gpu.blocks[i].p && gpu.blocks[i].bytes == 2 << 20;
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
-    if (kb->run->memory.stage)
+    if (kb->run->memory.shared)
         fprintf(stderr, "moved %d: %d %lu %lu\n", (int)getpid(), pages, (unsigned long)((uintptr_t)p % (2 << 20)),
                 (unsigned long)((uintptr_t)q % (2 << 20)));
 }
@@ -141,7 +141,7 @@ static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     if (!x) return;
     for (int64_t i = 1; i < bytes / 4; i += 1000) x[i] = mark;
     x[0] = 0;
-    gpu.preempted = kb->run->place.stand_in && getenv("VIRTUAL_PREEMPTED");
+    gpu.preempted = kb->run->schedule.is_copy && getenv("VIRTUAL_PREEMPTED");
     KB_TIME(kb) {
         operation o = { KERNEL, &of, ns, NULL, NULL, x };
         submit(kb->stream, o);
@@ -150,7 +150,7 @@ static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     for (int64_t i = 1; i < bytes / 4; i += 1000) stands &= x[i] == mark;
     if (kb->run->call.last == KBI_PHASE_CHECK || kb->run->recipe->inside) return;
     fprintf(stderr, "%s/%s copy %d at %llx counts %d %s\n", kb->operation, kb->implementation,
-            kb->run->place.stand_in, (unsigned long long)(uintptr_t)x, x[0], stands ? "stands" : "is gone");
+            kb->run->schedule.is_copy, (unsigned long long)(uintptr_t)x, x[0], stands ? "stands" : "is gone");
 }
 static void in_turn(kb_state* kb, int64_t bytes, int64_t later) { in_turn_for(kb, bytes, later, 5000); }
 KBENCH_IMPL(long_in_turn, one) { in_turn_for(kb, 1 << 20, 0, 300000); }
@@ -376,10 +376,10 @@ static double slow_in_graph(void) {
 }
 static void in_graph(kb_state* kb, double (*happens)(void)) {
     KB_ALLOC(kb, char, 4 << 20);
-    if (kb->run->call.last != KBI_PHASE_CHECK && !kb->run->place.stand_in)
+    if (kb->run->call.last != KBI_PHASE_CHECK && !kb->run->schedule.is_copy)
         in_graphs = kb->run, gpu.at_graph = happens;
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
-    if (!kb->run->place.stand_in) gpu.at_graph = NULL, gpu.cycles = 0;
+    if (!kb->run->schedule.is_copy) gpu.at_graph = NULL, gpu.cycles = 0;
 }
 KBENCH(stops_in_graph) { in_graph(kb, stop_in_graph); }
 KBENCH(slows_in_graph) { in_graph(kb, slow_in_graph); }
