@@ -3594,7 +3594,6 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
 // clang-format off
 typedef enum kbi_kept {
@@ -5931,7 +5930,7 @@ typedef struct kbi_work { // what is known of the timed block
     uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
     int busy_checks, busy;      // after which the device was asked whether it is at work; those that found it so
-    bool repeat_audit, refused; // the audit runs the block once more; capture refused it, and nobody said why
+    bool repeat_audit;          // the audit runs the block once more
     bool captured;              // the audit's run is being captured
     const kbi_verdict* verdict; // of the inspection; NULL: there was none
 } kbi_work;
@@ -6099,12 +6098,11 @@ enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES =
 enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
 // clang-format off
 enum kbi_function {
-    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
-    KBI_F_SPIN, KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_SPIN, KBI_F_COUNT
 };
 // clang-format on
-static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
-                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
+static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
+                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
 // Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
 // what its events read grows by up to 0.6 us with them.
@@ -6160,7 +6158,7 @@ typedef struct kbi_gpu {
     unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
-    kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
+    kbi_cu_wait wait_value;           // NULL: there is no gate
     kbi_cu_number number_of;          // of the stream
     unsigned long long stream_number; // 0: not known
     char* clean;                      // what eviction reads; never written after start
@@ -6286,8 +6284,7 @@ typedef struct kbi_insight { // what instruments have found so far
 
 static struct kbi_meter {
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
-    double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
-    bool roofs_known;               // them
+    bool roofs_known;               // whether roofs and core are set
     int64_t wall_start, wall_end;   // of the runs that are timed, ns
     double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
     double pass_bias;               // and those around a single run
@@ -7114,6 +7111,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_meter.gpu.error;
 }
 
+// Stores the address of a driver function in *function; NULL: this driver does not have it.
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
@@ -7127,10 +7125,24 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-static void kbi_ptx_put(kbi_text* to); // stands behind the code
+// Stores the addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of
+// them is missing, and its pointer is NULL.
+static bool kbi_find_all(void* library, const char* names, void* functions) {
+    char name[64], *to = (char*)functions;
+    void* p = NULL;
+    bool all = true;
+    for (; sscanf(names, "%63s", name) == 1; names += strspn(names, " ") + strlen(name), to += sizeof p) {
+        kbi_find(library, name, &p);
+        memcpy(to, &p, sizeof p);
+        all &= p != NULL;
+    }
+    return all;
+}
 
-// Unless the first argument is zero, the first thread of each block writes to a cache line of its own: at the end of
-// a kernel its writes are flushed, which takes time that events see and CUPTI does not.
+static void kbi_ptx_put(kbi_text* to); // the last section defines it
+
+// Appends the empty kernels. Unless the first argument is zero, the first thread of each block writes to a cache line
+// of its own. The GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -7142,7 +7154,7 @@ static void kbi_empty_put(kbi_text* to) {
                  i, kbi_empty_bytes[i], kbi_empty_bytes[i] - 8);
 }
 
-// Compiles a module and finds its functions: 0, or a CUresult.
+// Compiles a module and finds n functions in it; returns 0 or a CUresult.
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
@@ -7168,18 +7180,19 @@ static bool kbi_load_functions(char why[200]) {
     kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_ALL; i++) {
-        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
-        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
+    memcpy(names, kbi_function_names, sizeof kbi_function_names);
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
+        snprintf(empty[i], sizeof *empty, "kbi_empty_%d", i);
+        names[KBI_F_COUNT + i] = empty[i];
     }
     int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
-    if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+    if (error) return snprintf(why, 200, "the driver did not load kbench's own kernels (CUresult %d)", error), false;
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set; i++) {
         set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
         set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return !error;
+    return true;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -7194,7 +7207,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     arguments[0] = NULL;
-    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+    if (shape->writes) // to another line each time: the distance of a line from a multiprocessor varies
         arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
     if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
@@ -7202,7 +7215,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-// A grid that fills the device; such kernels go over memory in a loop.
+// Launches a grid that fills the device, for kernels that loop over memory.
 static int kbi_launch_wide(enum kbi_function f, void** arguments) {
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
@@ -7213,62 +7226,50 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
-static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
-    uint64_t n = bytes / 16;
-    void* arguments[] = { &to, &from, &n };
-    kbi_launch_wide(KBI_F_COPY, arguments);
-}
-
-// Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
+// Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
 static void kbi_look_persisting(void) {
-    size_t aside = 0;
-    kbi_meter.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
+    size_t bytes = 0;
+    kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
 
 // The buffer is only read: dirty lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_meter.gpu.clean, kbi_meter.gpu.clean_bytes); }
 
-// --- the gate: what is queued behind it starts when the host opens it ---
+// --- the gate: work that is queued behind it starts when the host opens it ---
 
+// The watchdog of the gate. A block that waits for the GPU behind a closed gate would never end.
 static void kbi_gate_alarm(int number) {
-    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 may select, forgets the handler
     if (kbi_meter.gpu.flag) *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.alarmed = 1;
 }
 
-static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
-    setitimer(ITIMER_REAL, &t, NULL);
-}
-
 static void kbi_gate_close(void) {
+    const struct itimerval watchdog = { { 0, 0 }, { KBI_GATE_SECONDS, 0 } };
     kbi_gpu* g = &kbi_meter.gpu;
     *g->flag = 0;
-    g->closed = true;
-    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
-        g->wait_value = NULL;
-    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
-        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
-        void* arguments[] = { &g->device_flag, &deadline };
-        kbi_launch(KBI_F_GATE, 1, 1, arguments);
-    }
-    kbi_gate_watch(KBI_GATE_SECONDS);
+    g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
+    g->gated = g->closed;
+    g->ungated |= !g->closed; // this GPU has no stream memory operations
+    if (!g->closed) return;
+    setitimer(ITIMER_REAL, &watchdog, NULL);
 }
 
 static void kbi_gate_open(void) {
+    const struct itimerval off = { { 0, 0 }, { 0, 0 } };
     if (!kbi_meter.gpu.closed) return;
     __sync_synchronize();
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
-    kbi_gate_watch(0);
-    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the group would only wait as long
+    setitimer(ITIMER_REAL, &off, NULL);
+    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
 
-// --- what the engine asks for ---
+// --- functions of the backend ---
 
-// An earlier case may have chosen another device, or left lines that persist in L2.
+// Prepares a case: an earlier case may have chosen another device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
-    signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
+    signal(SIGALRM, kbi_gate_alarm); // a benchmark function may have changed the handler
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -7293,7 +7294,7 @@ static void kbi_gpu_release(kb_place place, void* p) {
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
     cudaMemsetAsync(p, byte, bytes, kbi_meter.gpu.stream);
-    cudaStreamSynchronize(kbi_meter.gpu.stream); // pinned memory is the host's as well
+    cudaStreamSynchronize(kbi_meter.gpu.stream); // the host may access pinned memory next
 }
 
 static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
@@ -7314,28 +7315,27 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
+// What a benchmark function broke that later cases need, or NULL: all cases use the same context and kb->stream. The
+// driver's number of a stream is compared, because a new stream may have the address of a destroyed one.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
-    unsigned long long now = 0;
+    unsigned long long number = g->stream_number;
     cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
     if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
     if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
-    if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool same =
-        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    bool queried = e == cudaSuccess || e == cudaErrorNotReady;
+    if (queried && number && g->number_of(g->stream, &number) != 0) number = 0;
+    if (number != g->stream_number || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
 static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
 
 static int64_t kbi_gpu_free_bytes(void) {
-    size_t free_now = 0, total = 0;
-    return cudaMemGetInfo(&free_now, &total) == cudaSuccess ? (int64_t)free_now : KB_NONE;
+    size_t free_bytes = 0, total = 0;
+    return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? (int64_t)free_bytes : KB_NONE;
 }
 
 static int64_t kbi_gpu_pool_peak(bool reset) {
@@ -7343,13 +7343,13 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     uint64_t high = 0;
     int device = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
-    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // to what is in use
+    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // 0 sets it to the current use
     cudaMemPoolGetAttribute(pool, reset ? cudaMemPoolAttrUsedMemCurrent : cudaMemPoolAttrUsedMemHigh, &high);
     cudaGetLastError();
     return (int64_t)high;
 }
 
-// The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
+// The current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -7358,8 +7358,7 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
 }
 
-// Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
-// profilers keep the order of launches.
+// Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -7369,7 +7368,8 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
+// captured calls and of the capture's end.
 static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -7390,7 +7390,6 @@ static void kbi_gpu_abandon(void) {
     cudaGetLastError();
     cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
-
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7398,36 +7397,35 @@ static void kbi_gpu_abandon(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-
 static void kbi_nvml_open(kbi_machine* m) {
+    kbi_nvml* n = &kbi_meter.nvml;
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char bus[64];
     int (*init)(void) = NULL;
     int (*handle)(const char*, void**) = NULL;
     int (*driver)(char*, unsigned) = NULL;
     int (*mig)(void*, unsigned*, unsigned*) = NULL;
-    unsigned now = 0, pending = 0;
+    unsigned enabled = 0, pending = 0;
+    unsigned long long mask = 0; // 0x2: an administrator has locked the clocks
     if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
     kbi_find(library, "nvmlInit_v2", &init);
     kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
     kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
     kbi_find(library, "nvmlDeviceGetMigMode", &mig);
-    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_meter.nvml.clock);
-    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_meter.nvml.power);
-    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_meter.nvml.energy);
-    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_meter.nvml.processes);
-    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_meter.nvml.temperature);
-    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_meter.nvml.reasons);
-    if (!init || !handle || init() != 0 || handle(bus, &kbi_meter.nvml.device) != 0) return;
+    kbi_find_all(library,
+                 "nvmlDeviceGetClockInfo nvmlDeviceGetPowerUsage nvmlDeviceGetTotalEnergyConsumption "
+                 "nvmlDeviceGetTemperature nvmlDeviceGetCurrentClocksThrottleReasons "
+                 "nvmlDeviceGetComputeRunningProcesses_v3",
+                 &n->clock);
+    if (!init || !handle || init() != 0 || handle(bus, &n->device) != 0) return;
     if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(kbi_meter.nvml.device, &now, &pending) == 0 ? (int)now : 0;
-    unsigned long long mask = 0; // 0x2: clocks are held at what an administrator set
-    if (kbi_meter.nvml.reasons && kbi_meter.nvml.reasons(kbi_meter.nvml.device, &mask) == 0)
-        m->clocks_locked = (mask & 0x2) != 0;
+    if (mig) m->mig = mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
+    if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
-static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
+// Adds the current reasons for throttling to m.throttle: bits of nvml.h's nvmlClocksEventReasons. An idle GPU and
+// clocks that a user has set are no throttling.
+static void kbi_gpu_throttled(kbi_measured* m) {
     static const struct {
         unsigned long long bit;
         const char* name;
@@ -7436,16 +7434,13 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
+    const kbi_nvml* n = &kbi_meter.nvml;
+    unsigned long long mask = 0;
+    if (!n->device || !n->reasons || n->reasons(n->device, &mask) != 0) return;
     for (int i = 0; i < KBI_COUNT(reasons); i++)
         if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
             kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
                     reasons[i].name);
-}
-
-static void kbi_gpu_throttled(kbi_measured* m) {
-    const kbi_nvml* n = &kbi_meter.nvml;
-    unsigned long long mask = 0;
-    if (n->device && n->reasons && n->reasons(n->device, &mask) == 0) kbi_nvml_reasons(m, mask);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
@@ -7462,25 +7457,25 @@ static void kbi_gpu_sense(kbi_measured* m) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
+  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for timers and profiles.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *size = KBI_ACTIVITY_BYTES;
-    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16, CUPTI wants 8
+    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16 bytes, CUPTI needs 8
     *most = 0;
 }
 
+// Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
 static void kbi_cupti_keep(const kbi_activity* r) {
-    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
     for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
-    if ((!kernel && !copy) || kbi_meter.cupti.n == KBI_SPANS) return;
-    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
-    kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
+    if ((kernel || copy) && kbi_meter.cupti.n < KBI_SPANS && span.start && span.end >= span.start)
+        kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
 static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
@@ -7497,58 +7492,39 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
 
 // What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
-    static const struct {
-        int error, same;
-        const char* why;
-    } known[] = {
-        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35, 0,
-          "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
-          "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
-    };
-    const char* text = NULL;
-    for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
+    if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
+    if (error == 35)
+        advice =
+            "; reading the GPU's counters is not allowed: run as root, give the container CAP_SYS_ADMIN, or load "
+            "the driver with NVreg_RestrictProfilingToAdminUsers=0";
+    if (error == 39) advice = "; another profiler is attached to this process: run it without nsys and ncu";
+    return snprintf(out, 400, "%s: %s (%d)%s", call, text, error, advice), out;
 }
 
 static bool kbi_cupti_load(void) {
-    static const char* const names[] = { "libcupti.so",
+    static const char* const paths[] = { "libcupti.so",
                                          "libcupti.so.13",
                                          "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                          "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
     kbi_cupti* c = &kbi_meter.cupti;
-    void* library = NULL;
-    if (c->loaded) return true;
-    for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
-    c->library = library;
-    kbi_find(library, "cuptiActivityRegisterCallbacks", &c->callbacks);
-    kbi_find(library, "cuptiActivityEnable", &c->enable);
-    kbi_find(library, "cuptiActivityFlushAll", &c->flush);
-    kbi_find(library, "cuptiActivityGetNextRecord", &c->next);
-    kbi_find(library, "cuptiActivityDisable", &c->disable);
-    kbi_find(library, "cuptiActivityGetNumDroppedRecords", &c->dropped);
-    kbi_find(library, "cuptiGetTimestamp", &c->time);
-    kbi_find(library, "cuptiGetVersion", &c->version);
-    kbi_find(library, "cuptiGetResultString", &c->text);
-    kbi_find(library, "cuptiGetCallbackName", &c->call);
-    kbi_find(library, "cuptiSubscribe", &c->subscribe);
-    kbi_find(library, "cuptiEnableDomain", &c->follow);
-    bool good = c->callbacks && c->enable && c->flush && c->next;
-    return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+    for (int i = 0; i < KBI_COUNT(paths) && !c->library; i++) c->library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+    if (c->loaded || !c->library) return c->loaded;
+    kbi_find_all(c->library,
+                 "cuptiActivityRegisterCallbacks cuptiActivityEnable cuptiActivityFlushAll "
+                 "cuptiActivityGetNextRecord cuptiActivityDisable cuptiGetTimestamp cuptiGetVersion "
+                 "cuptiGetResultString cuptiGetCallbackName cuptiActivityGetNumDroppedRecords "
+                 "cuptiSubscribe cuptiEnableDomain",
+                 &c->callbacks);
+    bool found = c->callbacks && c->enable && c->flush && c->next && c->disable;
+    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
-// After it is switched, CUPTI does work at the first launch: here, and not behind a closed gate. If the switch took
-// so long that the GPU's clock may have fallen, a kernel spins to raise it.
+// CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
+// took so long that the GPU's clock may have fallen, a kernel spins to raise it.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -7579,15 +7555,14 @@ static bool kbi_cupti_open(void) {
 // Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
     if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
-    if (kbi_meter.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
+    if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
 
 static void kbi_cupti_close(void) {
     int64_t began = kbi_now();
     if (!kbi_meter.cupti.open) return;
-    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && kbi_meter.cupti.disable; i++)
-        kbi_meter.cupti.disable(kbi_cupti_kinds[i]);
+    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds); i++) kbi_meter.cupti.disable(kbi_cupti_kinds[i]);
     kbi_meter.cupti.open = false;
     kbi_cupti_settle(began);
 }
@@ -7597,8 +7572,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Groups of `kernels` consecutive kernels, copies and memsets since the last call: from first start to last end, in
-// ns.
+// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
+// start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_meter.cupti.flush(1);
@@ -7612,7 +7587,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Work that still runs is waited for, since its records may come later.
+// Drops the records of all work so far, after this work has ended.
 static void kbi_cupti_forget(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
@@ -7624,10 +7599,10 @@ static void kbi_cupti_forget(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A group: launches whose mean is a sample, finer than the steps of their events. With more than 8 kernels queued
-// behind it a launch's events read up to 0.6 us more, so each launch waits behind a gate of its own. Pairs of events
-// differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
-// (H200, driver 580)
+// A sample is the mean of several launches, which is finer than the steps of event times. Each launch waits behind a
+// gate of its own: the events of a launch with more than 8 kernels queued behind it read up to 0.6 us more. All
+// launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
+// arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_meter.gpu.at = 0;
     kbi_meter.gpu.size = size;
@@ -7639,13 +7614,13 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
-    // by how many kernels the block has; so empty kernels load them first.
+    // The eviction also evicts the page tables of the GPU's command buffers. Loading them takes 0.3 to 0.9 us,
+    // depending on the number of kernels in the block, so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-// True: that was the last launch of the group.
+// True: this was the last launch of the sample.
 static bool kbi_launch_end(void) {
     float ms = NAN;
     cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
@@ -7656,14 +7631,7 @@ static bool kbi_launch_end(void) {
     return kbi_meter.gpu.at >= kbi_meter.gpu.size;
 }
 
-// If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
-// alarm alone may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
-    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
-}
-
-// Around a single launch of the harness; its time in ns.
+// Begins and ends a single launch of kbench's own; the end returns its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
@@ -7672,44 +7640,37 @@ static void kbi_single_begin(bool gated, bool cold) {
 static double kbi_single_end(void) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
-    kbi_gate_learn();
+    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
+    // A single alarm may come from a machine that was suspended.
+    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
+    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
     return kbi_meter.gpu.ns[0];
 }
 
-typedef struct kbi_graph { // the block captured once, and many times in a row
-    cudaGraph_t one;       // what the audit captured
-    cudaGraphExec_t many[2];
-    int64_t launches; // N
-    bool ungated;     // the gate did not hold back what was behind it
+typedef struct kbi_graph {   // the block, captured
+    cudaGraph_t one;         // once, by the audit
+    cudaGraphExec_t many[2]; // N and 2 N times in a row
+    int64_t launches;        // N
+    bool ungated;            // the gate did not hold back the work behind it
 } kbi_graph;
 
-static double kbi_sample_mean(int size) {
-    double sum = 0;
-    for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
-    return sum / size;
-}
-
-// A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
+// A copy of pageable memory waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.on_device;
-}
-
-static bool kbi_wants_graph(const kbi_run* run) {
-    return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
     kbi_sampling* s = &run->sampling;
     char why[400];
     if (!s->open) {
-        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        // --timer both: CUPTI records every other sample of a case, on the same buffers, at the same clock.
         if (run->recipe->timing == KBI_BY_BOTH) {
             s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
-                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_shut(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_forget(); // what set-up launched
+        if (kbi_meter.cupti.open) kbi_cupti_forget(); // records of the benchmark's set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7721,28 +7682,23 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
+// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
-    bool spoilt = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
-    if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
+    bool disturbed = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
+    if (kbi_failed(run) || !disturbed) return !kbi_failed(run);
     run->m.retaken++;
-    if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
-    // The block waits for work behind the gate: from here on there is no gate, and samples with one are dropped.
+    if (run->sampling.alarms < KBI_ALARMS) return false;
+    // The block waits for work behind the gate: the gate is not used again, and the samples with a gate are dropped.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-static bool kbi_sample_complete(kbi_run* run) {
-    if (!kbi_launch_end()) return false;
-    run->sampling.open = false;
-    kbi_meter.gpu.at = 0;
-    return kbi_sample_counts(run);
-}
+// --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
-// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
+// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
 static int kbi_empty_of(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     for (int i = 0; i < c->n_empties; i++)
@@ -7754,8 +7710,9 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
-// alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. Event times around an empty kernel
+// change by 0.1 us within a process and by 0.3 us between processes, equally for every kernel of the shape. So an
+// empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7772,26 +7729,26 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
-// The time of an empty kernel, interpolated between the shapes that were measured.
+// ns of an empty kernel, interpolated between the shapes that CUPTI measured.
 static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
-    const kbi_reference* truth = &kbi_meter.calibration.truth;
-    const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
-    double threads = shape->threads;
-    double all = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0);
-    int k = threads > 256;
-    double from = kbi_reference_threads[k], part = KBI_MAX(threads - from, 0) / (kbi_reference_threads[k + 1] - from);
-    double one = one_block[k] + part * (one_block[k + 1] - one_block[k]),
-           every = each[k] + part * (each[k + 1] - each[k]);
-    return one + all * (every - one);
+    const kbi_reference* reference = &kbi_meter.calibration.truth;
+    double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
+    int k = shape->threads > 256;
+    double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
+    double share = KBI_MAX(shape->threads - first, 0) / (next - first);
+    for (int i = 0; i < 2; i++) { // of one block; of one on each multiprocessor
+        const double* ns = reference->ns[mode][shape->writes][i];
+        time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
+    }
+    return time[0] + spread * (time[1] - time[0]);
 }
 
-// Standard deviation of the bias, the same for all launches of a case, in ns: how far a kernel differs from the empty
-// one of its shape (tests/gpu/shapes.py).
+// Standard deviation in ns of the difference between a kernel and the empty kernel of its shape, the same for all
+// launches of a case (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-// The longest time that an empty kernel can take, if CUPTI did not measure it: that of the plainest one in a row of
-// them, which includes the way from one to the next; and what events read more around this shape, or behind an
-// eviction, than around the plainest one. It is no longer than what events read.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
+// row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7799,32 +7756,32 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
-// bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
+// ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
+// bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
-    kbi_empty* of = &kbi_meter.calibration.empties[which];
+    kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row;
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &of->shape);
-    if (!(of->most[mode] > 0)) of->most[mode] = kbi_most_of_empty(mode, which);
-    *error = hypot(*error, of->most[mode] / sqrt(12));
-    *apart = hypot(*apart, KBI_MAX(of->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
-    return of->most[mode] / 2;
+    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &empty->shape);
+    if (!(empty->most[mode] > 0)) empty->most[mode] = kbi_most_of_empty(mode, which);
+    *error = hypot(*error, empty->most[mode] / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(empty->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
+    return empty->most[mode] / 2;
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
-    const kbi_empty* of = &kbi_meter.calibration.empties[run->work.empty_kernel];
-    double empty = NAN;
-    int more = of->read[mode][gated && !kbi_meter.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
-    for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty_kernel);
-    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+    const kbi_empty* empty = &kbi_meter.calibration.empties[run->work.empty_kernel];
+    bool first = empty->read[mode][gated && !kbi_meter.gpu.ungated].n == 0;
+    for (int i = 0; i < (first ? KBI_RECENT / 4 : KBI_EMPTIES); i++)
+        run->m.floor_ns = kbi_time_empty(mode, gated, run->work.empty_kernel);
+    run->m.bias_ns =
+        run->m.floor_ns - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
     run->m.empty = run->work.empty_kernel;
-    run->m.floor_ns = empty;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
 
-// --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
+// --- graphs: the block captured N and 2 N times in a row; the difference over N is the time of one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     kbi_sample_open(gated, 1);
@@ -7834,21 +7791,21 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
+// N: a graph takes about 200 us, and has each copy of a rotation equally often. 0: the block cannot be a graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
     if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
     kbi_graph_ns(probe, true);
-    double each = kbi_graph_ns(probe, true) - 2000; // about; 2 us of it are the events'
+    double each = kbi_graph_ns(probe, true) - 2000; // about 2 us are the events'
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     g->launches = (n + copies - 1) / copies * copies;
-    if (kbi_meter.cupti.open) return g->launches; // each is a sample of its own
+    if (kbi_meter.cupti.open) return g->launches; // each launch is a sample
     run->m.launches = (int32_t)g->launches;
-    // one of over 2 ms is a slot by itself: a comparison needs many rounds
+    // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -7859,23 +7816,22 @@ static void kbi_graph_capture_begin(void) {
 
 static cudaGraphExec_t kbi_graph_capture_end(void) {
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t made = NULL;
-    if (cudaStreamEndCapture(kbi_meter.gpu.stream, &graph) != cudaSuccess)
-        return cudaGetLastError(), (cudaGraphExec_t)NULL;
-    if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
-    cudaGraphDestroy(graph);
+    cudaGraphExec_t exec = NULL;
+    if (cudaStreamEndCapture(kbi_meter.gpu.stream, &graph) == cudaSuccess) {
+        if (cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) exec = NULL;
+        cudaGraphDestroy(graph);
+    }
     cudaGetLastError();
-    return made;
+    return exec;
 }
 
 static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
-    kbi_graph* g = (kbi_graph*)run->work.graph;
-    if (begin)
+    if (begin) {
         kbi_graph_capture_begin();
-    else
-        g->many[which] = kbi_graph_capture_end();
-    if (!begin && !g->many[which])
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
+        return;
+    }
+    cudaGraphExec_t exec = ((kbi_graph*)run->work.graph)->many[which] = kbi_graph_capture_end();
+    if (!exec) kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
 static double kbi_graph_slope(const kbi_graph* g) {
@@ -7888,6 +7844,7 @@ static double kbi_graph_slope(const kbi_graph* g) {
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
+    run->m.bias_ns = run->m.floor_ns = 0; // a launch in a row includes the gap to the next launch
     if (kbi_meter.cupti.open) {
         double ns[4096];
         kbi_cupti_forget();
@@ -7897,7 +7854,6 @@ static void kbi_graph_alone(kbi_run* run) {
         if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
             kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
         for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
-        run->m.bias_ns = run->m.floor_ns = 0;
         return;
     }
     run->sampling.stop_count = kbi_meter.stops;
@@ -7906,7 +7862,6 @@ static void kbi_graph_alone(kbi_run* run) {
     bool gated = kbi_meter.gpu.gated;
     if (!kbi_sample_counts(run)) return;
     run->m.ungated = !gated;
-    run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7921,10 +7876,10 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- a group that has ended, by events or by CUPTI's durations ---
+// --- a sample that has ended, by events or by CUPTI's durations ---
 
-// The mean of a group, as events give it. NaN: not all launches were recorded, and the group has to be taken again.
-// Stream capture tells how many kernels and copies a launch has; without it the first group that divides evenly does.
+// The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
+// capture gives the number of records of a launch. Without it the first sample that divides evenly does.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7941,14 +7896,18 @@ static double kbi_cupti_group(kbi_run* run, int size) {
 }
 
 static void kbi_launches_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
+    double sorted[KBI_TRACED], sum = 0;
     kbi_sampling* s = &run->sampling;
     const bool gated = kbi_meter.gpu.gated;
     const int size = kbi_meter.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
+    if (!kbi_launch_end()) return;
+    s->open = false;
+    kbi_meter.gpu.at = 0;
+    if (!kbi_sample_counts(run)) return;
+    for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
+    double ns = s->traced ? kbi_cupti_group(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
         int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
         memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
@@ -7976,16 +7935,17 @@ static const kbi_timer kbi_gpu_timers[2][2] = {
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    const kbi_graph* g = (const kbi_graph*)run->work.graph;
+    const bool graph = recipe->mode >= KBI_ROTATE && g && g->many[1], both = recipe->timing == KBI_BY_BOTH;
     bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
-    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
+    if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
+    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
         return &kbi_wall_timer;
     if (both || recipe->timing == KBI_BY_CUPTI) {
-        open = kbi_cupti_open(); // now: opening it takes a while
+        open = kbi_cupti_open(); // before the samples, because opening takes time
         if (both) kbi_cupti_close();
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
@@ -8108,18 +8068,18 @@ static void kbi_reference_set(const kbi_reference* truth) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>audit     measure: the timed block seen once under stream capture, where nothing executes.
+  >>audit     measure: the timed block run once under stream capture, where nothing executes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_seen {                                            // what a captured block holds
+typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
     cudaGraphNode_t node;                                            // of the first kernel
     kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
-} kbi_seen;
+} kbi_captured;
 
-// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another
-// runtime.
+// Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
+// runtime; false: unknown.
 static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -8127,27 +8087,27 @@ static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     return get && get(node, kernel) == 0;
 }
 
-static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
+static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
     struct cudaMemcpy3DParms copy;
     memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (seen->kernels++) break;
-        seen->node = node;
-        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
+        if (work->kernels++) break;
+        work->node = node;
+        if (!kbi_kernel_node(node, &work->first)) work->first.function = NULL;
         break;
     case cudaGraphNodeTypeMemcpy:
-        seen->copies++;
-        seen->within +=
+        work->copies++;
+        work->within +=
             cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
         break;
-    case cudaGraphNodeTypeHost: seen->host++; break;
+    case cudaGraphNodeTypeHost: work->host++; break;
     case cudaGraphNodeTypeMemAlloc:
-    case cudaGraphNodeTypeMemFree: seen->allocations++; break;
-    case cudaGraphNodeTypeMemset: seen->sets++; break;
-    case cudaGraphNodeTypeGraph: seen->others++; break;
+    case cudaGraphNodeTypeMemFree: work->allocations++; break;
+    case cudaGraphNodeTypeMemset: work->sets++; break;
+    case cudaGraphNodeTypeGraph: work->others++; break;
     default: break; // events and empty nodes are no work
     }
 }
@@ -8163,10 +8123,10 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     if (strncmp(name, "_Z", 2) == 0) plain = __cxa_demangle(name, NULL, NULL, &status); // "f" alone is float
 #endif
     kbi_fit(out, 0, size, "%s", plain ? plain : name);
-    free(plain); // the demangler's own malloc
+    free(plain); // __cxa_demangle calls malloc
 }
 
-// Name, launch shape, registers and occupancy of a kernel.
+// Notes name, launch shape, registers and occupancy of a kernel.
 static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
@@ -8190,21 +8150,21 @@ static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
-    for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes is;
+    for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
+        struct cudaPointerAttributes attributes;
         void* p;
-        memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
-            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+        memcpy(&p, (const char*)argument + i, sizeof p);
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&attributes, p) == cudaSuccess &&
+            (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged))
             return true;
     }
     return false;
 }
 
-// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
-// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    const kbi_cu_kernel* k = &seen->first;
+// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
+// shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
+static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
@@ -8218,73 +8178,81 @@ static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi
         if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
     while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
-    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
-        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
+    for (int i = 0, extent; get && i < 3; i++) // the cluster of the kernel's compilation
+        if (get(&extent, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(extent, 1);
 #if CUDART_VERSION >= 11080
-    cudaKernelNodeAttrValue launched; // and the one that it was launched with
-    memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+    cudaKernelNodeAttrValue launch; // the cluster of this launch
+    memset(&launch, 0, sizeof launch);
+    if (cudaGraphKernelNodeGetAttribute(work->node, cudaLaunchAttributeClusterDimension, &launch) == cudaSuccess)
         shape.cluster =
-            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
+            KBI_MAX(shape.cluster, (int)(launch.clusterDim.x * launch.clusterDim.y * launch.clusterDim.z));
 #endif
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
     return kbi_empty_of(&shape);
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
-    cudaDeviceSynchronize(); // what set-up launched is no work of the block's
-    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE) && !run->work.refused;
+    cudaDeviceSynchronize(); // ends the work of the benchmark's set-up
+    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE);
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
-// busy: after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may
-// have been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
-// SIDE_STREAM.
-static void kbi_look_beside(kbi_run* run, int64_t stream) {
+// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
+// proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
+// busy checks give SIDE_STREAM.
+static void kbi_look_beside(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
-    int64_t longer = kbi_now() - begin;
+    int64_t ns = kbi_now() - begin;
     w->busy_checks++;
-    w->busy += good && longer > KBI_BUSY_NS && longer > stream / 20;
+    w->busy += good && ns > KBI_BUSY_NS && ns > stream_ns / 20;
     if (w->busy >= KBI_LOOKS_BUSY)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     w->repeat_audit = !kbi_failed(run) && w->busy_checks - w->busy < KBI_LOOKS_CLEAR;
 }
 
-static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
-    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
-    run->work.on_device = seen->within == seen->copies;
-    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
-    run->work.empty_kernel = kbi_empty_like(seen, &run->m, run->machine);
-    if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
-        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
-                 seen->copies == 1 ? "y" : "ies");
-    else if (seen->allocations)
+static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
+    run->work.recorded = (int64_t)(work->kernels + work->copies + work->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(work->others + work->allocations);
+    run->work.on_device = work->within == work->copies;
+    if (work->first.function) kbi_kernel_facts(&run->m, &work->first);
+    run->work.empty_kernel = kbi_empty_like(work, &run->m, run->machine);
+    if (work->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
+        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", work->copies,
+                 work->copies == 1 ? "y" : "ies");
+    else if (work->allocations)
         kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
-    else if (seen->host && !kbi_inspected(run))
+    else if (work->host && !(run->work.verdict && run->work.verdict->known))
         kb_note(&run->kb, "a host function in the timed block's stream: its time is in the result");
-    else if (!run->work.nodes && !seen->host)
+    else if (!run->work.nodes && !work->host)
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
-    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
-    cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
-    cudaGraphGetNodes(graph, nodes, n);
-    return nodes;
+typedef struct kbi_capture { // a capture of kb->stream that has ended
+    cudaGraph_t graph;       // NULL: it failed
+    cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
+    size_t n;
+    cudaError_t inside, end; // of the captured calls, unless the block fetched it; of the capture's end
+} kbi_capture;
+
+static kbi_capture kbi_capture_end(kbi_run* run) {
+    kbi_capture c = { NULL, NULL, 0, cudaGetLastError(), cudaSuccess };
+    c.end = cudaStreamEndCapture(run->kb.stream, &c.graph);
+    if (c.inside == cudaSuccess && c.end == cudaSuccess && cudaGraphGetNodes(c.graph, NULL, &c.n) == cudaSuccess) {
+        c.nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (c.n + 1));
+        cudaGraphGetNodes(c.graph, c.nodes, &c.n);
+    }
+    return c;
 }
 
-// A hash of the work of a captured block, whatever its order: of each node its type; of kernels also function, grid,
-// block and shared memory, with which the driver's structure begins.
+// A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
+// grid, block and shared memory, with which the driver's structure begins.
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -8301,107 +8269,83 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
-static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t errors[2] = { inside, end };
-    for (int i = 0; i < 2; i++)
-        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
-            errors[i] != cudaErrorStreamCaptureInvalidated)
-            return false;
-    return inside != cudaSuccess || end != cudaSuccess;
-}
-
-static void kbi_stop_refused(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-             "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-             "cudaGraphLaunch or cudaMemPrefetchAsync. Which one is not known%s%s. If the call does not wait: "
-             "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
-             v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
-}
-
-// The error of the forbidden call, if the block did not fetch it, says more than that of the capture's end.
+// Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
+// capture's end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    const kbi_verdict* v = run->work.verdict;
+    const cudaError_t error = inside != cudaSuccess ? inside : end;
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
     else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
              inside == cudaErrorStreamCaptureIsolation)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    else if (kbi_refused_for_nothing(inside, end))
-        kbi_stop_refused(run);
+    else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE,
+                 "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. If the call does not wait: "
+                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
     else
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
-                 kbi_cuda_text(end != cudaSuccess ? end : inside));
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
     kbi_work* w = &run->work;
-    cudaGraph_t graph = NULL;
-    cudaGraphNode_t* nodes = NULL;
-    size_t n = 0;
+    const bool inspected = w->verdict && w->verdict->known;
     w->repeat_audit = false;
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
         if (!run->schedule.is_copy) kbi_look_beside(run, kbi_now() - begin);
-        if (w->refused && !w->repeat_audit && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
-    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
-    // are not checked: of so many one may well wait for the host.
-    if (good && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
-    if (good) nodes = kbi_nodes_of(graph, &n);
-    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+    kbi_capture c = kbi_capture_end(run);
+    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
+    // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
+    // are not checked: the host may be preempted during one check of many.
+    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
+    if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
         kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                cudaGetErrorName(inside != cudaSuccess ? inside : end));
-    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->schedule.is_copy && !kbi_failed(run)) {
-        w->refused = w->repeat_audit =
-            true; // the next runs are not captured, and show whether work goes on beside the stream
-    } else if (!nodes) {
-        kbi_audit_refused(run, inside, end);
-    } else if (looks && !w->repeat_audit) {
-        kbi_seen seen;
-        memset(&seen, 0, sizeof seen);
-        for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
-        kbi_audit_seen(run, &seen);
+                cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
+    } else if (!c.nodes) {
+        kbi_audit_refused(run, c.inside, c.end);
+    } else if (judged && !w->repeat_audit) {
+        kbi_captured work;
+        memset(&work, 0, sizeof work);
+        for (size_t i = 0; i < c.n; i++) kbi_count_node(&work, c.nodes[i]);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(c.nodes, c.n);
+        kbi_judge_captured(run, &work);
     }
-    KBENCH_FREE(nodes);
+    KBENCH_FREE(c.nodes);
     cudaGetLastError();
-    if (graph && looks && !w->repeat_audit && !kbi_failed(run)) { // kept for --rotate and mode graph
+    if (judged && !w->repeat_audit && !kbi_failed(run)) { // kept for rotation and graphs
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
-        kept->one = graph;
+        kept->one = c.graph;
         w->graph = kept;
-    } else if (graph) {
-        cudaGraphDestroy(graph);
+    } else if (c.graph) {
+        cudaGraphDestroy(c.graph);
     }
 }
 
-// An exception may be what a library makes of a call that capture refused.
+// An exception left the block. A library may have thrown it because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
     if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
         kbi_audit_refused(run, inside, end);
 }
 
-// A launch after the samples, captured as the first one was, has to do the same work.
+// A launch after the samples, captured as the first one was, must do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaGraph_t graph = NULL;
-    size_t n = 0;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
-    if (!nodes)
-        kbi_audit_refused(run, inside, end);
-    else if (kbi_shape_of(nodes, n) != run->work.shape)
+    kbi_capture c = kbi_capture_end(run);
+    if (!c.nodes)
+        kbi_audit_refused(run, c.inside, c.end);
+    else if (kbi_shape_of(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-    KBENCH_FREE(nodes);
-    if (graph) cudaGraphDestroy(graph);
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
+    KBENCH_FREE(c.nodes);
+    if (c.graph) cudaGraphDestroy(c.graph);
     cudaGetLastError();
 }
 #endif
@@ -8418,162 +8362,160 @@ enum {
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
     KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,    // object: as above
-    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or asks whether it is done
-    KBI_HOST_EVENT = 1 << 7,      // likewise for object
-    KBI_HOST_ALL = 1 << 8,        // likewise for all streams
+    KBI_STREAM_WAITS = 1 << 5,    // object: the event or address for which the stream waits
+    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or queries it
+    KBI_HOST_EVENT = 1 << 7,      // the host waits for object, or queries it
+    KBI_HOST_ALL = 1 << 8,        // the host waits for all streams
     KBI_HOST_WAITS = 7 << 6,      // one of these three
     KBI_CREATES = 1 << 9,         // a stream
     KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
     KBI_ENDS_CAPTURE = 1 << 11,
     KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
-    KBI_UNCAPTURED = 1 << 13,    // stream capture refuses the call, or changes what it does
+    KBI_UNCAPTURED = 1 << 13,    // stream capture rejects the call, or changes what it does
 };
-enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles to which the driver gives a meaning
-enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 18 };
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
+enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the order in which they returned
+typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
     uint64_t stream, object;
     const char* name;
-    char kernel[80]; // "": it launches none
-    int32_t place;   // of its stream in kbi_stream_order, if it submitted work that runs
-    bool begun;      // whether that work waits for the begin of the timed span
-    int64_t work;    // its number among the works of its stream, from 1; 0: it submitted none
+    char kernel[80];              // "": it launches none
+    bool runs, follows, precedes; // its work runs; after the begin of the timed span; before its end
 } kbi_cuda_call;
 
-// --- whether kb->stream waits for the work of these calls ---
+// --- whether kb->stream waits for the work of the calls ---
 
-// How many works of each stream end before the next operation of a stream, or of the host, begins.
-enum { KBI_STREAMS = 64 };
-typedef struct kbi_front {
-    int64_t done[KBI_STREAMS];
-    bool begun;       // the begin of the timed span on kb->stream, too
-    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
-} kbi_front;
+// The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
+// A handle that is used again makes another node, so the latest one counts.
+typedef struct kbi_order_node {
+    uint64_t handle;
+    bool stream, reached, captured;
+    bool blocking; // a stream that waits for the legacy default stream, and for which that stream waits
+} kbi_order_node;
 
-typedef struct kbi_stream_mark { // an event, or an address that a stream writes
-    uint64_t object;
-    kbi_front front;
-} kbi_stream_mark;
+// The order of operations, in the order of the calls. What `second` does after the edge waits for what `first` did
+// before it. second < 0: the work of call -1 - second on the stream `first`.
+typedef struct kbi_order_edge {
+    int first, second;
+} kbi_order_edge;
 
-static struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
-    kbi_front host, of[KBI_STREAMS];
-    uint64_t stream[KBI_STREAMS];
-    bool blocking[KBI_STREAMS];
-    int64_t works[KBI_STREAMS];
-    int n;
-    uint32_t captures;
-    bool legacy, full; // the block uses the legacy default stream; there were more streams than that
-    kbi_stream_mark* marks;
-    int64_t n_marks;
-} kbi_stream_order;
+static struct kbi_ordering {
+    kbi_order_node* nodes; // 0: the host; 1: kb->stream
+    kbi_order_edge* edges;
+    int n, n_edges;
+    bool legacy; // the block uses the legacy default stream
+} kbi_ordering;
 
-static void kbi_front_join(kbi_front* to, const kbi_front* from) {
-    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
-    to->begun |= from->begun;
+static int kbi_order_add(uint64_t handle, bool stream, bool blocking) {
+    const kbi_order_node node = { handle, stream, false, false, blocking };
+    kbi_ordering.nodes = (kbi_order_node*)kbi_grow(kbi_ordering.nodes, sizeof node * (size_t)(kbi_ordering.n + 1));
+    kbi_ordering.nodes[kbi_ordering.n] = node;
+    return kbi_ordering.n++;
 }
 
-static int kbi_order_add(uint64_t stream, bool blocking) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
-    o->stream[o->n] = stream;
-    o->blocking[o->n] = blocking;
-    return o->n++;
+// The latest node of a handle. The first use of a stream that is older than the block adds a node.
+static int kbi_order_find(uint64_t handle, bool stream) {
+    unsigned flags = cudaStreamNonBlocking;
+    for (int i = kbi_ordering.n - 1; i > 0; i--)
+        if (kbi_ordering.nodes[i].handle == handle && kbi_ordering.nodes[i].stream == stream) return i;
+    if (kbi_ordering.legacy && stream && handle != KBI_STREAM_LEGACY)
+        cudaStreamGetFlags((kb_stream)(uintptr_t)handle, &flags);
+    cudaGetLastError();
+    return kbi_order_add(handle, stream, !(flags & cudaStreamNonBlocking));
 }
 
-// The front of a stream for its next operation. The stream follows what the host has waited for; the legacy default
-// stream and blocking streams wait for each other.
-static kbi_front* kbi_order_front(uint64_t stream) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    const bool legacy = stream == KBI_STREAM_LEGACY;
-    int at = o->n - 1;
-    while (at >= 0 && o->stream[at] != stream) at--; // the latest one: a handle may be given out again
-    if (at < 0) {                                    // the stream is older than the block
-        unsigned flags = cudaStreamNonBlocking;
-        if (o->legacy && !legacy) cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags);
-        cudaGetLastError();
-        at = kbi_order_add(stream, !(flags & cudaStreamNonBlocking));
-    }
-    kbi_front_join(&o->of[at], &o->host);
-    for (int i = 0; i < o->n; i++)
-        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
-            kbi_front_join(&o->of[at], &o->of[i]);
-    return &o->of[at];
+static void kbi_order_put(int first, int second) {
+    struct kbi_ordering* o = &kbi_ordering;
+    const kbi_order_edge edge = { first, second };
+    if (!(o->n_edges & (o->n_edges - 1))) // the array is full at each power of two
+        o->edges = (kbi_order_edge*)kbi_grow(o->edges, sizeof edge * (size_t)KBI_MAX(2 * o->n_edges, 1));
+    o->edges[o->n_edges++] = edge;
 }
 
-static void kbi_order_call(kbi_cuda_call* c) {
-    const int has_object = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT;
-    const int has_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
-    struct kbi_stream_order* o = &kbi_stream_order;
-    kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
-    for (int64_t i = 0; i < o->n_marks && c->kind & has_object; i++)
-        if (o->marks[i].object == c->object) mark = &o->marks[i];
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
-    for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
-    if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
-    if (!(c->kind & (has_stream | KBI_ENDS_CAPTURE))) return;
-    kbi_front* f = kbi_order_front(c->stream);
-    const uint32_t capture = f->capture;
-    if (c->kind & KBI_SUBMITS && !capture) {
-        c->place = (int32_t)(f - o->of);
-        c->begun = f->begun;
-        c->work = f->done[c->place] = ++o->works[c->place];
+// An operation of a stream waits for all that the host has waited for. The legacy default stream and blocking streams
+// wait for each other.
+static void kbi_order_operation(int stream) {
+    const kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream];
+    kbi_order_put(0, stream);
+    for (int i = 1; i < kbi_ordering.n && kbi_ordering.legacy; i++)
+        if (nodes[i].stream && (s->handle == KBI_STREAM_LEGACY ? nodes[i].blocking
+                                                               : s->blocking && nodes[i].handle == KBI_STREAM_LEGACY))
+            kbi_order_put(i, stream);
+}
+
+static void kbi_order_call(kbi_cuda_call* c, int index) {
+    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
+    int stream = 0, event = 0;
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true, c->blocking != 0);
+    if (c->kind & (on_stream | KBI_ENDS_CAPTURE)) stream = kbi_order_find(c->stream, true);
+    if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
+    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false, false);
+    kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream], *e = &nodes[event];
+    // work that the block captures into a graph does not run; one capture at a time
+    s->captured |= c->kind & KBI_BEGINS_CAPTURE || (c->kind & KBI_STREAM_WAITS && e->captured);
+    const bool captured = s->captured;
+    if (c->kind & KBI_RECORDS) e->captured = captured;
+    for (int i = 0; i < kbi_ordering.n && c->kind & KBI_ENDS_CAPTURE; i++) nodes[i].captured = false;
+    if (captured) return;
+    if (stream) kbi_order_operation(stream);
+    c->runs = c->kind & KBI_SUBMITS;
+    if (c->runs) kbi_order_put(stream, -1 - index);
+    if (c->kind & KBI_RECORDS) kbi_order_put(stream, event);
+    if (c->kind & KBI_STREAM_WAITS) kbi_order_put(event, stream);
+    if (c->kind & KBI_HOST_STREAM) kbi_order_put(stream, 0);
+    if (c->kind & KBI_HOST_EVENT) kbi_order_put(event, 0);
+    for (int i = 1; i < kbi_ordering.n && c->kind & KBI_HOST_ALL; i++)
+        if (nodes[i].stream) kbi_order_put(i, 0);
+}
+
+// Sets runs, follows and precedes of all calls: what the begin of kb->stream reaches, what reaches its end.
+static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
+    struct kbi_ordering* o = &kbi_ordering;
+    memset(o, 0, sizeof *o);
+    for (int i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
+    kbi_order_add(0, false, false);
+    kbi_order_add(stream, true, true);
+    for (int i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(&calls[i], i);
+    kbi_order_operation(1);
+    for (int backward = 0; backward < 2; backward++) {
+        for (int i = 0; i < o->n; i++) o->nodes[i].reached = i == 1;
+        for (int i = 0; i < o->n_edges; i++) {
+            const kbi_order_edge* e = &o->edges[backward ? o->n_edges - 1 - i : i];
+            if (e->second < 0)
+                *(backward ? &calls[-1 - e->second].precedes : &calls[-1 - e->second].follows) =
+                    o->nodes[e->first].reached;
+            else if (backward)
+                o->nodes[e->first].reached |= o->nodes[e->second].reached;
+            else
+                o->nodes[e->second].reached |= o->nodes[e->first].reached;
+        }
     }
-    if (c->kind & KBI_RECORDS && !mark) {
-        o->marks = (kbi_stream_mark*)kbi_grow(o->marks, sizeof *mark * (size_t)(o->n_marks + 1));
-        mark = &o->marks[o->n_marks++];
-        mark->object = c->object;
-    }
-    if (c->kind & KBI_RECORDS) mark->front = *f;
-    if (c->kind & KBI_STREAM_WAITS && mark && mark->front.capture)
-        f->capture = mark->front.capture;
-    else if (c->kind & KBI_STREAM_WAITS && mark)
-        kbi_front_join(f, &mark->front);
-    if (c->kind & KBI_HOST_STREAM) kbi_front_join(&o->host, f);
-    if (c->kind & KBI_BEGINS_CAPTURE) f->capture = ++o->captures;
-    if (!(c->kind & KBI_ENDS_CAPTURE) || !capture) return;
-    for (int i = 0; i < o->n; i++)
-        if (o->of[i].capture == capture) o->of[i].capture = 0;
-    for (int64_t i = 0; i < o->n_marks; i++)
-        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof(kbi_front));
+    KBENCH_FREE(o->nodes);
+    KBENCH_FREE(o->edges);
 }
 
 // --- what the calls mean for the time of the block ---
 
-// "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
-    static const char* const ends[] = { "th", "st", "nd", "rd" };
-    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
-    snprintf(out, 200, "%.60s%s%s, %d%s call in the block", c->name, *c->kernel ? " of " : "", c->kernel, c->number,
-             ends[teens || last > 3 ? 0 : last]);
-    return out;
-}
-
+// Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
-    char call[200];
     va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    snprintf(v->message, sizeof v->message, "%.60s%s%s, call %d of the block", c->name, *c->kernel ? " of " : "",
+             c->kernel, c->number);
     v->flag = (int32_t)flag;
     va_start(list, format);
-    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    kbi_vfit(v->message, strlen(v->message), sizeof v->message, format, list);
     va_end(list);
     return true;
 }
 
-static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, int kinds) { // NULL: there is none
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind & kinds) return &calls[i];
-    return NULL;
-}
-
-// An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_cuda_call* c = &calls[i];
+// Finds errors, which the benchmark function may have ignored. A query's error only says that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, unsigned expect) {
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
@@ -8584,47 +8526,23 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
     return false;
 }
 
-// Work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, bool strict) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    bool wrong = false;
-    memset(o, 0, sizeof *o);
-    for (int64_t i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
-    o->of[kbi_order_add(stream, true)].begun = true;
-    for (int64_t i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(&calls[i]);
-    const kbi_front* end = kbi_order_front(stream);
-    for (int64_t i = 0; i < n && !o->full && !wrong; i++) {
-        const kbi_cuda_call* c = &calls[i];
+// Finds work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (!c->work) continue;
+        if (!c->runs) continue;
         if (strict && c->stream == KBI_STREAM_LEGACY)
-            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
-        else if (end->done[c->place] < c->work || !c->begun)
-            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                     end->done[c->place] < c->work ? "kb->stream does not wait for"
-                                                                   : "does not wait for kb->stream");
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        if (!c->precedes || !c->follows)
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
-    KBENCH_FREE(o->marks);
-    return wrong;
+    return false;
 }
 
-// What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
-    for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
-        const size_t at = strlen(v->note);
-        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
-        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
-        named++;
-    }
-    if (*v->note)
-        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
-}
-
-// A block that may wait or allocate is timed by the host's clock up to the end of all work. With
-// KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
-static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+// Judges the calls of a block. A block that may wait or allocate is timed by the host's clock up to the end of all
+// work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
+static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
         unsigned expected;
@@ -8633,33 +8551,47 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, u
     } bad[] = { { KBI_ALLOCATES, KB_EXPECT_ALLOC, KB_FLAG_ALLOC_INSIDE, ": allocation is timed" },
                 { KBI_COPIES, KB_EXPECT_TRANSFER, KB_FLAG_TRANSFER, ": a copy is timed" },
                 { KBI_HOST_WAITS, 0, KB_FLAG_SYNC_INSIDE, ": the host waits inside the timed block" } };
-    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    const bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    const bool strict = !by_host && !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
-    v->known = 1;
+    v->known = v->captures = 1;
     v->flag = -1;
-    v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
-    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, calls, n, stream, strict));
-    // If nothing submits work, the capture says so: libraries may have ways of their own.
-    for (int i = 0; i < KBI_COUNT(bad) && !wrong && !by_host && strict; i++) {
-        const kbi_cuda_call* c = expect & bad[i].expected ? NULL : kbi_call_first(calls, n, bad[i].kinds);
-        if (c) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
+        v->work += !c->error && c->kind & (KBI_SUBMITS | KBI_COPIES);
+        if (c->kind & KBI_UNCAPTURED) v->captures = 0;
     }
-    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+    bool wrong = kbi_judge_errors(v, calls, n, expect);
+    if (!wrong && !by_host) {
+        kbi_order_calls(calls, n, stream);
+        wrong = kbi_judge_order(v, calls, n, strict);
+    }
+    // A block without a call that submits work is left to the capture: libraries may submit by other functions.
+    for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
+        for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
+            if (c->kind & bad[i].kinds) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    // The record names up to four calls that capture would reject or change.
+    for (int i = 0, named = 0; i < n && named < 4 && strict && !wrong; i++) {
+        const size_t length = strlen(v->note);
+        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
+        kbi_fit(v->note, length, sizeof v->note, "%s%.60s", length ? ", " : "", calls[i].name);
+        named++;
+    }
+    if (*v->note)
+        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// --- the calls, as CUPTI's callbacks tell of them ---
+// --- the calls, from CUPTI's callbacks ---
 
-// The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
-// (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
-// functions call these.
+// The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
+// where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
+// bytes; KBI_NOWHERE: the function has none.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
     int8_t stream, object;
 } kbi_driver_call;
-
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
     { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
@@ -8704,13 +8636,11 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Functions of the runtime whose errors mean that something is missing from the block, also if the driver was not
-// reached. Other functions only ask, and may answer by an error.
-static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
-                                                 "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
-                                                 "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
-                                                 "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
-                                                 "cudaEventSync",   "cudaStreamSynchronize" };
+// Functions of the runtime, by the beginning of their names, whose errors mean that work is missing from the block
+// even if the driver was not called. An error of another function may be the answer to a query.
+static const char kbi_runtime_calls[] =
+    "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
+    "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
 
 typedef struct kbi_api_call { // CUpti_CallbackData
     int32_t exits, gap;
@@ -8720,34 +8650,40 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // of the block that is being inspected
-    kbi_cuda_call* of;
-    int64_t n, capacity;
-    int32_t number; // of the calls so far
-    bool on, lost;  // lost: there were too many
+static struct kbi_calls { // of the block that is inspected
+    kbi_cuda_call* list;
+    int n, capacity;
+    int number;    // of the calls so far
+    bool on, lost; // lost: there were too many
     volatile char busy;
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
 // The runtime's function that this thread is in.
 static __thread struct kbi_outer {
-    const char* name; // NULL: none
-    int32_t number;
-    int64_t first; // of its driver calls
+    const char* name;  // NULL: none
+    int number, first; // of the call; index of its first driver call
 } kbi_outer;
 
-// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; own: the default stream is the thread's own.
-static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    size_t n = strlen(name);
+// Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
+static bool kbi_names_hold(const char* list, const char* name, size_t n, bool prefix) {
+    for (; *list; list += strspn(list, " ")) {
+        const size_t length = strcspn(list, " ");
+        if ((length == n || (prefix && length < n)) && strncmp(list, name, length) == 0) return true;
+        list += length;
+    }
+    return false;
+}
+
+// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
+static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
-    *own = end != NULL;
-    if (end) n = (size_t)(end - name);
+    *per_thread = end != NULL;
     for (int cut = 0; cut < 2; cut++) {
+        const size_t n = end ? (size_t)(end - name) : strlen(name);
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            for (const char* p = kbi_driver_calls[i].names; *p; p += strcspn(p, " "), p += *p == ' ')
-                if (strcspn(p, " ") == n && strncmp(p, name, n) == 0) return &kbi_driver_calls[i];
-        end = strstr(name, "_v");
-        if (end) n = (size_t)(end - name);
+            if (kbi_names_hold(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
+        if (strstr(name, "_v")) end = strstr(name, "_v");
     }
     return NULL;
 }
@@ -8758,79 +8694,65 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-// Where a launch's configuration (CUlaunchConfig) has its stream; where a new stream's flags are.
+// Offset of the stream in a launch's configuration (CUlaunchConfig); offset of a new stream's flags.
 enum { KBI_CONFIG_STREAM = 32, KBI_CREATE_FLAGS = 8, KBI_CREATE_NON_BLOCKING = 1 };
 
-static void kbi_calls_lock(void) {
-    while (__atomic_test_and_set(&kbi_calls.busy, __ATOMIC_ACQUIRE)) {}
-}
-static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
-
-static void kbi_call_keep(kbi_cuda_call* c, const char* symbol) {
+// Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
+static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
+    static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
-    if (symbol && *symbol) {
-        kbi_kernel_name(plain, sizeof plain, symbol);
-        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's begins
-        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
-    }
-    kbi_calls_lock();
     all->lost |= all->n >= KBI_CALLS_LIMIT;
     if (all->n == all->capacity && !all->lost) {
-        all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-        all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+        all->capacity = KBI_MAX(256, 2 * all->capacity);
+        all->list = (kbi_cuda_call*)kbi_grow(all->list, sizeof(kbi_cuda_call) * (size_t)all->capacity);
     }
-    if (!all->lost) all->of[all->n++] = *c;
-    kbi_calls_unlock();
+    kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
+    memset(c, 0, sizeof *c);
+    c->kind = kind;
+    c->error = api->result ? *api->result : 0;
+    c->name = kbi_outer.name ? kbi_outer.name : api->name;
+    c->number = kbi_outer.name ? kbi_outer.number : ++all->number;
+    if (symbol && *symbol) {
+        kbi_kernel_name(plain, sizeof plain, symbol);
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
+        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
+    }
+    return c;
 }
 
 static void kbi_driver_returned(const kbi_api_call* api) {
-    kbi_cuda_call c;
-    bool own = false;
-    const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
-    const void* config =
-        known && known->stream == KBI_IN_CONFIG ? (const void*)(uintptr_t)kbi_word_at(api->parameters, 0) : NULL;
-    if (!known) return;
-    memset(&c, 0, sizeof c);
-    c.kind = known->kind;
-    c.error = api->result ? *api->result : 0;
-    c.name = kbi_outer.name ? kbi_outer.name : api->name;
-    c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
-    c.object = kbi_word_at(api->parameters, known->object);
-    c.stream = config ? kbi_word_at(config, KBI_CONFIG_STREAM) : kbi_word_at(api->parameters, known->stream);
-    if (c.kind == KBI_CREATES && !c.error) {
-        c.blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
-        c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
-    } else if (!c.stream) {
-        c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
+    bool per_thread = false;
+    const kbi_driver_call* row = kbi_driver_call_of(api->name, &per_thread);
+    if (!row) return;
+    kbi_cuda_call* c = kbi_call_add(api, row->kind, row->kind & KBI_KERNEL ? api->symbol : NULL);
+    c->object = kbi_word_at(api->parameters, row->object);
+    c->stream = kbi_word_at(api->parameters, row->stream);
+    if (row->stream == KBI_IN_CONFIG)
+        c->stream = kbi_word_at((const void*)(uintptr_t)kbi_word_at(api->parameters, 0), KBI_CONFIG_STREAM);
+    if (c->kind == KBI_CREATES && !c->error) {
+        c->blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+        c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
+    } else if (!c->stream) {
+        c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
     }
-    kbi_call_keep(&c, c.kind & KBI_KERNEL ? api->symbol : NULL);
 }
 
-// An error of the driver's that the runtime made up for is none.
+// An error of the driver counts only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
-    bool reached = false, matters = false;
-    kbi_cuda_call c;
-    kbi_calls_lock();
-    for (int64_t i = kbi_outer.first; i < kbi_calls.n; i++) {
-        kbi_cuda_call* d = &kbi_calls.of[i];
-        if (d->number != kbi_outer.number || !d->error) continue;
+    bool known = false;
+    for (int i = kbi_outer.first; i < kbi_calls.n; i++) {
+        kbi_cuda_call* driver = &kbi_calls.list[i];
+        if (driver->number != kbi_outer.number || !driver->error) continue;
+        known = true;
         if (error)
-            d->error = error, reached = true;
+            driver->error = error;
         else
-            d->kind = 0;
+            driver->kind = 0;
     }
-    kbi_calls_unlock();
-    for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
-        matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
-    if (!error || reached || !matters) return;
-    memset(&c, 0, sizeof c);
-    c.kind = KBI_UNCAPTURED;
-    c.error = error;
-    c.name = api->name;
-    c.number = kbi_outer.number;
-    kbi_call_keep(&c, api->symbol);
+    if (error && !known && kbi_names_hold(kbi_runtime_calls, api->name, strlen(api->name), true))
+        kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
 // CUPTI calls this at the begin and the end of each function of runtime and driver.
@@ -8838,38 +8760,39 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     const kbi_api_call* api = (const kbi_api_call*)data;
     (void)user, (void)id;
     if (!kbi_calls.on) return;
+    while (__atomic_test_and_set(&kbi_calls.busy, __ATOMIC_ACQUIRE)) {}
     if (domain == 1) {
         if (api->exits) kbi_driver_returned(api);
     } else if (!api->exits) {
         kbi_outer.name = api->name;
-        kbi_outer.number = __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
+        kbi_outer.number = ++kbi_calls.number;
         kbi_outer.first = kbi_calls.n;
     } else if (kbi_outer.name) {
         kbi_runtime_returned(api);
         kbi_outer.name = NULL;
     }
+    __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE);
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_verdict* v = &kbi_meter.insight.verdict;
-    kbi_cupti* c = &kbi_meter.cupti;
     char why[400];
     int error = 0;
     (void)kb;
-    bool here = kbi_cupti_load() && c->subscribe && c->follow;
-    if (here && !kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
-    if (error) kbi_calls.subscriber = NULL;
-    if (!here || error)
-        snprintf(v->note, sizeof v->note, "%.300s",
-                 here ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
-    return here && !error;
+    const bool found = kbi_cupti_load() && kbi_meter.cupti.subscribe && kbi_meter.cupti.follow;
+    if (found && !kbi_calls.subscriber)
+        error = kbi_meter.cupti.subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (found && !error) return true;
+    kbi_calls.subscriber = NULL;
+    snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
+             found ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+    return false;
 }
 
-// The callbacks of driver and runtime.
+// Switches the callbacks of driver (domain 1) and runtime (domain 2).
 static void kbi_inspect_switch(bool on) {
-    if (!on) kbi_calls.on = false;
+    kbi_calls.on = false;
     for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
-    if (on) kbi_calls.on = true;
+    kbi_calls.on = on;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
@@ -8886,20 +8809,19 @@ static int64_t kbi_inspect_begin(kb_state* kb) {
 static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
     kbi_inspect_switch(false);
-    cudaGetLastError(); // one that a call left is in the list
+    cudaGetLastError(); // the list has the errors of the calls
     return false;
 }
 
 static void kbi_inspect_close(kb_state* kb) {
-    const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_meter.insight.verdict;
     cudaDeviceSynchronize();
     if (!kbi_failed(run))
-        kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
-    else if (!kbi_lost(run)) // what followed an error says nothing
-        v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
-    if (!all->lost) return;
+        kbi_streams_judge(v, kbi_calls.list, kbi_calls.n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
+    else if (!kbi_lost(run)) // calls after an error are not judged
+        v->known = kbi_judge_errors(v, kbi_calls.list, kbi_calls.n, run->work.expect);
+    if (!kbi_calls.lost) return;
     v->known = 0, v->flag = -1;
     snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
 }
@@ -8916,17 +8838,18 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
-// kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
-// elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
-// ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
-// they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
-// wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
-// Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured
-// by chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed,
-// they are not known: no percentage of them, and nothing is above. On the CPU a roof is what one core reaches,
-// beyond its caches, with the vectors of this build; types smaller than f32 count as f32. Several threads pass 100
-// %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory.
+// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32. If a launch is faster than that peak,
+// the next type that its elements allow is used: tf32, f16, bf16 and, if no type is declared, fp8 and int8. The peak
+// of which a launch reaches the larger share counts.
+// ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
+// if the cache is cold and they exceed 4 times the L2 cache. One L2 capacity of them is not counted, because data
+// written last may still be in L2 when the launch ends. Operations are always checked, against products of zeros:
+// random numbers need more power, which lowers the clock.
+// A peak is measured when it is first needed, and passed to later processes of the run. f32 is measured by chains of
+// FMA, all other types by matrix products of cuBLASLt. Without cuBLASLt those peaks are unknown, and ABOVE_ROOF is
+// not checked. On the CPU a peak is what one core reaches, beyond its caches, with the vectors of this build; types
+// smaller than f32 count as f32. Several threads may exceed 100 %, so ABOVE_ROOF does not exist there.
 
 // --- one core of the host ---
 
@@ -8944,21 +8867,19 @@ typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
 // 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
 // compiler can neither know the input nor drop the output.
-#define KBI_CORE_CHAINS(name, scalar, vector)                                                                     \
-    KBI_OPTIMISE static void name(int64_t turns, volatile scalar* seed) {                                         \
-        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                                                           \
-        vector x[14];                                                                                             \
-        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed;                               \
-        memcpy(x, start, sizeof x);                                                                               \
-        vector a = x[12], b = x[13], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3], x4 = x[4], x5 = x[5], x6 = x[6], \
-               x7 = x[7], x8 = x[8], x9 = x[9], x10 = x[10], x11 = x[11];                                         \
-        for (; turns > 0; turns--) {                                                                              \
-            x0 = x0 * a + b, x1 = x1 * a + b, x2 = x2 * a + b, x3 = x3 * a + b, x4 = x4 * a + b, x5 = x5 * a + b; \
-            x6 = x6 * a + b, x7 = x7 * a + b, x8 = x8 * a + b, x9 = x9 * a + b, x10 = x10 * a + b,                \
-            x11 = x11 * a + b;                                                                                    \
-        }                                                                                                         \
-        x[0] = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11;                                       \
-        __asm__ __volatile__("" : : "r"(x) : "memory");                                                           \
+#define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
+#define KBI_CHAIN_BEGIN(i) , v##i = x[i]
+#define KBI_CHAIN_STEP(i) v##i = v##i * a + b;
+#define KBI_CHAIN_END(i) x[i] = v##i;
+#define KBI_CORE_CHAINS(name, scalar, vector)                                       \
+    KBI_OPTIMISE static void name(int64_t steps, volatile scalar* seed) {           \
+        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                             \
+        vector x[14];                                                               \
+        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed; \
+        memcpy(x, start, sizeof x);                                                 \
+        vector a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);                    \
+        for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }                   \
+        KBI_TWELVE(KBI_CHAIN_END) __asm__ __volatile__("" : : "r"(x) : "memory");   \
     }
 KBI_CORE_CHAINS(kbi_core_f32, float, kbi_floats)
 KBI_CORE_CHAINS(kbi_core_f64, double, kbi_doubles)
@@ -8989,20 +8910,20 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
-// a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
-// memory takes longer than the scheduler leaves anybody alone.
+// Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
+// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of the
+// scheduler, so the thread's own clock is used: time that other processes had does not count.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
-    int64_t began = kbi_now(), turns = 100000, last = 0;
-    // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
+    int64_t began = kbi_now(), steps = 100000, last = 0;
+    // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
-    double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
+    double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
+    double work = memory ? (double)size : 2 * 12 * lanes * (double)steps;
     char* a = NULL;
     kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
     if (which > KBI_ROOF_F32) return;
@@ -9010,62 +8931,62 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (a == MAP_FAILED) return;
 #ifdef MADV_HUGEPAGE
-        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+        madvise(a, size, MADV_HUGEPAGE); // small pages take longer to allocate than to measure
 #endif
-        memset(a, 1, size); // pages come when they are written
+        memset(a, 1, size); // allocates the pages
     }
     const int64_t measured = kbi_now();
     for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
         if (i >= 3 && kbi_now() - measured >= 50000000) break;
-        int64_t at = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        int64_t start = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         switch (which) {
         case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
         case KBI_ROOF_READ: kbi_core_read(a, size); break;
         case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
-        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
-        default: kbi_core_f64(turns, &one64); break;
+        case KBI_ROOF_F32: kbi_core_f32(steps, &one32); break;
+        default: kbi_core_f64(steps, &one64); break;
         }
         __asm__ __volatile__("" : : "r"(a) : "memory");
-        last = at = kbi_now() - at, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
-        best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
+        last = kbi_now() - start, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
+        best_ns = KBI_MIN(best_ns, (double)(memory && ran > last / 100 ? KBI_MIN(last, ran) : last));
     }
     if (a) munmap(a, size);
-    kbi_roof_put(r, which, work / best * 1e9, work / best * 1e9, kbi_seconds_since(began));
+    kbi_roof_put(r, which, work / best_ns * 1e9, work / best_ns * 1e9, kbi_seconds_since(began));
 }
 
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
-// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+// ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function.
+// Cold: timed as a block is, the median of five launches; else the fastest of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
-    double best = NAN;
+    double best = INFINITY;
     uint64_t n = size / 16;
     uint32_t value = 0x3f000000;
-    void* write[] = { &b, &n, &value };
+    void *write[] = { &b, &n, &value }, *copy[] = { &b, &a, &n };
     for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
         double ns[6];
         for (int i = 0; i < KBI_COUNT(ns); i++) {
             kbi_single_begin(cold, cold);
             if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
-            else if (which == KBI_ROOF_COPY && runtime)
-                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
+            else if (!runtime)
+                kbi_launch_wide(which == KBI_ROOF_COPY ? KBI_F_COPY : KBI_F_WRITE,
+                                which == KBI_ROOF_COPY ? copy : write);
             else if (which == KBI_ROOF_COPY)
-                kbi_gpu_copy_kernel(b, a, size);
-            else if (runtime)
-                cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
             else
-                kbi_launch_wide(KBI_F_WRITE, write);
+                cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
             ns[i] = kbi_single_end();
         }
         kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
-        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
+        best = KBI_MIN(best, ns[cold ? 3 : 1]);
     }
     return best;
 }
 
-// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+// Allocates two buffers and fills the first with random words; false: out of memory. The caller frees both by
+// kbi_free_buffers in either case.
 static bool kbi_two_buffers(char* two[2], size_t size) {
     two[0] = two[1] = NULL;
     bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
@@ -9078,39 +8999,37 @@ static void kbi_free_buffers(char* two[2]) {
     cudaGetLastError();
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
-static double kbi_reached_cold(int which, int power, double bias) {
-    double* known = &kbi_meter.reached[which][power - KBI_REACHED_LEAST];
-    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
-    char* two[2];
-    if (*known > 0 || kbi_nan(*known)) return *known;
-    *known = NAN;
-    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
-    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
-    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
-    kbi_free_buffers(two);
-    return *known;
-}
-
-// The rate that a cold copy, read or write of as many bytes as the case reaches. Up to an L2 of what a launch wrote
-// reaches memory only after its last event, so a copy of little more than L2 is faster than a large one. Between
-// powers of two the rate is interpolated. From 64 times L2 on the roof is used.
+// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
+// L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
+// peak is used.
 static void kbi_want_reached(kbi_run* run, int which) {
-    double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
+    static struct {
+        int which;
+        double bytes, rate;
+    } last; // implementations of a comparison are compared with one rate
+    double bytes = run->m.bytes, bias = run->m.bias_ns;
+    size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
+    char* two[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
-    if (!cold || !(power >= (double)KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
-    if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
-    kbi_beat(run, true);
-    for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
-    kbi_beat(run, false);
-    run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
+    if (!cold || bytes < 1 << 20 || !(bytes < 64.0 * (double)run->machine->l2) || !kbi_finite(bias)) return;
+    if (last.which != which || last.bytes < bytes || last.bytes > bytes) {
+        last.which = which, last.bytes = bytes, last.rate = NAN;
+        kbi_beat(run, true);
+        if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size) {
+            if (kbi_two_buffers(two, size))
+                last.rate = bytes / (kbi_time_memory(which, true, two[0], two[1], size) - bias) * 1e9;
+            kbi_free_buffers(two);
+        }
+        kbi_beat(run, false);
+    }
+    run->m.reached = last.rate;
 }
 
 enum { KBI_PROBE = 65536 };
 
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
 
-// One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
+// ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -9119,38 +9038,37 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which part of an L2's worth of data the eviction removes. 0: it reads as fast as what was just read; 1: as slow as
-// what a buffer of many times its size has evicted. The least of some places; NaN if these two times do not differ.
+// Which share of an L2's worth of data the eviction removes, the least of 8 places. 0: data read as fast as cached
+// ones; 1: as slow as data that a buffer of many times their size has evicted. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
     size_t span = (size_t)m->l2 / KBI_PLACES & ~(size_t)4095;
     if (span < KBI_PROBE || size < 8 * (size_t)m->l2) return NAN;
     for (int place = 0; place < KBI_PLACES; place++) {
-        const char* at = probe + (size_t)place * span;
-        double ns[3][5], scratch[5];
+        const char* p = probe + (size_t)place * span;
+        double cached[5], uncached[5], evicted[5], scratch[5];
         for (int i = 0; i < 5; i++) {
-            kbi_gpu_read(at, KBI_PROBE);
-            ns[0][i] = kbi_probe_ns(at, false);
+            kbi_gpu_read(p, KBI_PROBE);
+            cached[i] = kbi_probe_ns(p, false);
             kbi_gpu_read(large, size);
-            ns[1][i] = kbi_probe_ns(at, false);
+            uncached[i] = kbi_probe_ns(p, false);
             kbi_gpu_read(probe, (size_t)m->l2);
             kbi_evict();
-            ns[2][i] = kbi_probe_ns(at, false);
+            evicted[i] = kbi_probe_ns(p, false);
         }
-        for (int k = 0; k < 3; k++) ns[k][0] = kbi_median_of(ns[k], 5, scratch);
-        if (!(ns[1][0] > 1.2 * ns[0][0])) return NAN;
-        least = KBI_MIN(least, (ns[2][0] - ns[0][0]) / (ns[1][0] - ns[0][0]));
+        double low = kbi_median_of(cached, 5, scratch), high = kbi_median_of(uncached, 5, scratch);
+        if (!(high > 1.2 * low)) return NAN;
+        least = KBI_MIN(least, (kbi_median_of(evicted, 5, scratch) - low) / (high - low));
     }
     return least;
 }
 
-// Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
+// Measures copy, read and write bandwidth over 1 GiB, or an eighth of the free memory, and what eviction removes.
 static void kbi_measure_memory(kbi_machine* m) {
-    size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
-           eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
     char* two[2];
-    size = KBI_MIN(size, eighth);
     bool good = kbi_two_buffers(two, size);
     for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
         if (!kbi_nan(m->roofs.of[which])) continue;
@@ -9163,60 +9081,42 @@ static void kbi_measure_memory(kbi_machine* m) {
     kbi_free_buffers(two);
 }
 
-// --- its arithmetic ---
+// --- a GPU's arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains; each: FMA of a thread and iteration.
+// f32 operations a second, two for each FMA, of a grid that fills the device, 256 FMA per thread and iteration.
 // KBI_UNTOLD: a launch failed.
-static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    double best = INFINITY;
+static double kbi_fma_roof(void) {
+    double best_ns = INFINITY;
+    uint64_t iterations = 200;
     void *sink = kbi_meter.gpu.touch, *arguments[] = { &sink, &iterations };
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
-        int failed = kbi_launch_wide(kernel, arguments);
+        int failed = kbi_launch_wide(KBI_F_FMA, arguments);
         double ns = kbi_single_end();
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
-        if (i) best = KBI_MIN(best, ns);
+        if (i) best_ns = KBI_MIN(best_ns, ns);
     }
-    return 2 * each * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
+    return 2 * 256 * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best_ns * 1e9;
 }
 
-// Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
-// codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
-typedef struct kbi_algorithm {
-    uint64_t data[8];
-    size_t workspace;
-    int status;
-    float waves;
-    int reserved[4];
-} kbi_algorithm;
-
-#define KBI_CUBLAS_CALLS(x)                                                                                          \
-    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
-        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
-            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
-                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
-                    x(layout, "MatrixLayoutCreate",                                                                  \
-                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
-                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
-                                                                               (void** preference))                  \
-                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
-                              (void* preference, int attribute, const void* value, size_t n))                        \
-                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
-                                    x(search, "MatmulAlgoGetHeuristic",                                              \
-                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
-                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
-                                        x(multiply, "Matmul",                                                        \
-                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
-                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
-                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
-                                           size_t bytes, kb_stream stream))
-
+// The functions of cuBLASLt, for products of square matrices on tensor cores. Prototypes and codes are those of
+// cublasLt.h, which need not be installed.
 typedef struct kbi_cublas {
+    int (*create)(void** handle);
+    int (*destroy)(void* handle);
+    int (*describe)(void** product, int compute, int scale);
+    int (*set)(void* product, int attribute, const void* value, size_t bytes);
+    int (*forget)(void* product);
+    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
+    int (*layout_end)(void* matrix);
+    int (*multiply)(void* handle, void* product, const void* alpha, const void* a, void* layout_a, const void* b,
+                    void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
+                    const void* algorithm, void* workspace, size_t bytes, kb_stream stream);
     void* handle;
-#define KBI_X(name, symbol, parameters) int(*name) parameters;
-    KBI_CUBLAS_CALLS(KBI_X)
-#undef KBI_X
 } kbi_cublas;
+static const char kbi_cublas_names[] =
+    "cublasLtCreate cublasLtDestroy cublasLtMatmulDescCreate cublasLtMatmulDescSetAttribute cublasLtMatmulDescDestroy "
+    "cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy cublasLtMatmul";
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
@@ -9224,16 +9124,9 @@ typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     uint64_t one; // in the type of scale
 } kbi_product;
 
-enum {
-    KBI_LT_TRANSPOSE_A = 3,
-    KBI_LT_FAST_SUM = 25,
-    KBI_LT_WORKSPACE = 1,
-    KBI_LT_UNSUPPORTED = 15,
-    KBI_LT_FOUND = 2,
-    KBI_LT_BYTES = 32 << 20
-};
+enum { KBI_LT_TRANSPOSE_A = 3, KBI_LT_FAST_SUM = 25, KBI_LT_UNSUPPORTED = 15, KBI_LT_WORKSPACE = 32 << 20 };
 
-// f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
+// f16 twice, because some GPUs add faster in f16.
 static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
                                             { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
                                             { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
@@ -9242,130 +9135,111 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-// Newest first; one that this driver is too old for does not start.
+// Opens the newest installed cuBLASLt that this driver supports; false: there is none.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
-        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        if (!library) continue;
-#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
-        KBI_CUBLAS_CALLS(KBI_X)
-#undef KBI_X
-        if (all && c->create(&c->handle) == 0) return true;
-        dlclose(library);
+        if (library && kbi_find_all(library, kbi_cublas_names, c) && c->create(&c->handle) == 0) return true;
+        if (library) dlclose(library);
     }
     return false;
 }
 
-// A^T B by each of the library's best algorithms; workspace, A, B and result follow each other from data on. The
-// fastest launch in ns, behind a spin that lasts as long as submitting and costs hardly any power, so that the clock
-// is as high as it gets. 0: the library has no such product, or (failed) it is not known.
-static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side, bool* failed) {
-    void *what = NULL, *preference = NULL, *in = NULL, *out = NULL;
-    kbi_algorithm found[KBI_LT_FOUND];
-    int transposed = 1, n = 0;
+// ns of the fastest of three launches of A^T B, by the algorithm that cuBLASLt chooses. Workspace, A, B and result
+// follow each other from data on. A spin runs first, for as long as the host submits: it needs little power, so that
+// the clock is as high as possible. 0: the library has no such product; NaN: unknown, because a call failed.
+static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
+    void *product = NULL, *in = NULL, *out = NULL;
+    int transposed = 1;
     signed char fast = 1;
-    size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
-    char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const uint64_t zero = 0;
-    int e = c->describe(&what, p->compute, p->scale);
-    if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
-    if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
+    size_t bytes = (size_t)(side * side * p->in_bytes);
+    char *a = data + KBI_LT_WORKSPACE, *b = a + bytes, *d = b + bytes;
+    uint64_t zero = 0, cycles = 400000;
+    void* arguments[] = { &cycles };
+    double best_ns = INFINITY;
+    int e = c->describe(&product, p->compute, p->scale);
+    if (!e) e = c->set(product, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
+    if (!e && p->roof == KBI_ROOF_FP8) e = c->set(product, KBI_LT_FAST_SUM, &fast, sizeof fast);
     if (!e) e = c->layout(&in, p->in, (uint64_t)side, (uint64_t)side, side);
     if (!e) e = c->layout(&out, p->out, (uint64_t)side, (uint64_t)side, side);
-    if (!e) e = c->prefer(&preference);
-    if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
-    if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = INFINITY;
-    for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        uint64_t cycles = 400000;
-        void* arguments[] = { &cycles };
+    for (int i = 0; i < 4 && !e; i++) { // the first launch loads the code
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
         kbi_single_begin(false, false);
-        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
-                                  workspace, kbi_meter.gpu.stream);
+        e = c->multiply(c->handle, product, &p->one, a, in, b, in, &zero, d, out, d, out, NULL, data,
+                        KBI_LT_WORKSPACE, kbi_meter.gpu.stream);
         double ns = kbi_single_end();
         if (kbi_nan(ns)) break;
-        if (i % 4 && !refused) best = KBI_MIN(best, ns);
+        if (i && !e) best_ns = KBI_MIN(best_ns, ns);
     }
-    if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
-    if (what) c->describe_end(what);
+    if (product) c->forget(product);
     cudaGetLastError();
-    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
-    return kbi_finite(best) ? best : 0;
+    return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// The best over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool, large ones fill
-// it.
+// Finds the highest rate over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool,
+// large ones use all of it.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
-    const double seconds = 0.2; // for a roof
-    int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const double seconds = 0.2; // for a peak
+    int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
-    bool failed = false, told = false;
+    bool known = false;
     while (first->roof != which) first++;
     const int bytes = 2 * first->in_bytes + first->out_bytes;
     while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
-    *of = *most = NAN; // perhaps there is room after another case
-    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
+    *of = *most = NAN; // a later case may leave more memory free
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_WORKSPACE) != cudaSuccess) return;
     *of = *most = 0;
-    uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
-    void* arguments[] = { &rest };
+    uint64_t pause = 40000000; // cycles: earlier measurements may have heated the device
+    void* arguments[] = { &pause };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
         for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
             for (int zeros = 0; zeros < 2; zeros++) {
                 double left = seconds - kbi_seconds_since(began);
-                if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
+                char* a = data + KBI_LT_WORKSPACE;
+                if (*of > 0 && 4 * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
-                                    kbi_meter.gpu.stream);
+                    cudaMemsetAsync(a, 0, (size_t)(2 * side * side * p->in_bytes), kbi_meter.gpu.stream);
                 else
-                    kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
-                double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
-                told |= !failed;
+                    kbi_gpu_fill(a, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
+                double ns = kbi_time_product(c, p, data, side), rate = ns > 0 ? operations / ns * 1e9 : 0;
+                known |= !kbi_nan(ns);
                 if (!zeros) *of = KBI_MAX(*of, rate);
                 *most = KBI_MAX(*most, rate);
             }
         }
     cudaFree(data);
-    if (!told) *of = *most = KBI_UNTOLD;
+    if (!known || (which == KBI_ROOF_F64 && *of <= 0)) *of = *most = KBI_UNTOLD; // every GPU has f64
 }
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
-    double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
+    double of = KBI_UNTOLD, most = KBI_UNTOLD;
     kbi_cublas c;
-    memset(&c, 0, sizeof c);
-    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
-    int64_t began = kbi_now();
-    if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
-    if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
-    double took = kbi_seconds_since(began);
-    bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
-    if (opened) {
+    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measured these when memory was free
+    bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
+    int64_t began = kbi_now(); // without the time in which the library is opened: a quarter of a second
+    if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
+    if (open) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
     }
-    if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
-    if (fma > of) of = fma;
-    if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
     cudaGetLastError();
-    kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
+    kbi_roof_put(&m->roofs, which, of, most, kbi_seconds_since(began));
 }
 #endif
 
-// --- when they are measured ---
+// --- when peaks are measured ---
 
 static void kbi_want_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
-    kbi_beat(run, true); // it may take longer than the case
+    kbi_beat(run, true); // may take longer than the case's --timeout
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
@@ -9373,16 +9247,16 @@ static void kbi_want_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
+// Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // The bandwidth of memory says nothing of data that may be in the host's caches: less than twice the largest one.
-    // Data from KB_ALLOC may be small, and read many times in a run.
-    const double evicts = m->core ? 2 * (double)kbi_core_cache() : 0;
+    // Memory bandwidth is no bound for data in the host's caches: less than twice the largest cache. Data of KB_ALLOC
+    // may be small, and read many times in a run.
+    const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
-    const bool cached = m->bytes < evicts || (tracked > 0 && tracked < evicts);
+    const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
     const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
     if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
         if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
@@ -9390,7 +9264,7 @@ static void kbi_want_roofs(kbi_run* run) {
         if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_want_roof(run, i); // it may be any of them
+            kbi_want_roof(run, i); // undeclared traffic is compared with the highest of the three
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -15163,19 +15037,12 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
     "fma.rn.f32 %f104,%f104,%f1,%f51;fma.rn.f32 %f103,%f103,%f1,%f51;fma.rn.f32 %f102,%f102,%f1,%f51;" \
     "fma.rn.f32 %f101,%f101,%f1,%f51;"
 
-// kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                                                                            \
-    "fma.rn.f64 %g60,%g60,%g1,%g27;fma.rn.f64 %g59,%g59,%g1,%g27;fma.rn.f64 %g58,%g58,%g1,%g27;" \
-    "fma.rn.f64 %g57,%g57,%g1,%g27;fma.rn.f64 %g56,%g56,%g1,%g27;fma.rn.f64 %g55,%g55,%g1,%g27;" \
-    "fma.rn.f64 %g54,%g54,%g1,%g27;fma.rn.f64 %g53,%g53,%g1,%g27;"
-
 static const char* const kbi_ptx[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
-    // kbi_null(): the cost of a launch.
+    // kbi_null(): does nothing.
     ".visible .entry kbi_null(){ret;}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
-    // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
-    // practice (one xor pattern in 2^64): it keeps the loads alive.
+    // kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store,
+    // for one xor pattern of 2^64, keeps the loads alive.
     ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
     ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
@@ -15194,7 +15061,7 @@ static const char* const kbi_ptx[] = {
     "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
     "st.global.u32 [%d54],%r5;"
     "$7:ret;}\n",
-    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
+    // kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
     ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
     ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
@@ -15216,7 +15083,7 @@ static const char* const kbi_ptx[] = {
     "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
     "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
     "$5:ret;}\n",
-    // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
+    // kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
     ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
     ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
     "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
@@ -15233,20 +15100,12 @@ static const char* const kbi_ptx[] = {
     "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
     "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
     "$5:ret;}\n",
-    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-    ".visible .entry kbi_gate(.param .u64 p0,.param .u64 p1){.reg .pred %p<5>;.reg .b32 %r<6>;.reg .b64 %d<8>;"
-    "ld.param.u64 %d4,[p0];ld.param.u64 %d3,[p1];cvta.to.global.u64 %d1,%d4;mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;"
-    "or.b32 %r3,%r2,%r1;setp.ne.s32 %p1,%r3,0;@%p1 bra $4;mov.u64 %d5,%globaltimer;ld.volatile.global.u32 %r4,[%d1];"
-    "setp.ne.s32 %p2,%r4,0;@!%p2 bra $2;"
-    "$4:ret;"
-    "$2:.pragma \"nounroll\";mov.u64 %d6,%globaltimer;sub.s64 %d7,%d6,%d5;setp.ge.u64 %p3,%d7,%d3;@%p3 bra $4;"
-    "nanosleep.u32 64;ld.volatile.global.u32 %r5,[%d1];setp.eq.s32 %p4,%r5,0;@%p4 bra $2;bra.uni $4;}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
     ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
     "mov.u64 %d3,%clock64;"
     "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
-    // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+    // kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks
+    // once in up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
     ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
     "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
     "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
@@ -15259,8 +15118,8 @@ static const char* const kbi_ptx[] = {
     "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
     "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
     "$8:ret;}\n",
-    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
-    // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
+    // kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
+    // NaN, so nothing is stored.
     ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
     ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
     "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
@@ -15280,121 +15139,87 @@ static const char* const kbi_ptx[] = {
     "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
     "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
     "$5:ret;}\n",
-    // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-    ".visible .entry kbi_fma64(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .b32 %r<2>;.reg .f64 %g<61>;"
-    ".reg .b64 %d<7>;ld.param.u64 %d3,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f64.u32 %g19,%r1;"
-    "mul.rn.f64 %g20,%g19,0d3EB0C6F7A0B5ED8D;add.rn.f64 %g1,%g20,0d3FE0000000000000;setp.eq.s64 %p1,%d6,0;"
-    "@%p1 bra $5;mov.f64 %g60,0d0000000000000000;mov.f64 %g27,0d3FF0000000000000;mov.f64 %g58,0d4000000000000000;"
-    "mov.f64 %g57,0d4008000000000000;mov.f64 %g56,0d4010000000000000;mov.f64 %g55,0d4014000000000000;"
-    "mov.f64 %g54,0d4018000000000000;mov.f64 %g53,0d401C000000000000;mov.f64 %g59,%g27;"
-    "$2:.pragma \"nounroll\";",
-    KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f64 %g47,%g60,%g59;add.rn.f64 %g48,%g47,%g58;"
-    "add.rn.f64 %g49,%g48,%g57;add.rn.f64 %g50,%g49,%g56;add.rn.f64 %g51,%g50,%g55;add.rn.f64 %g52,%g51,%g54;"
-    "add.rn.f64 %g18,%g52,%g53;setp.num.f64 %p3,%g18,%g18;@%p3 bra $5;cvta.to.global.u64 %d5,%d3;"
-    "st.global.f64 [%d5],%g18;"
-    "$5:ret;}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
-    // Vector stores where p and the block allow, else byte by byte.
+    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
     ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
-    ".param .u32 p5){.reg .pred %p<46>;.reg .b16 %h<12>;.reg .f32 %f<5>;.reg .b32 %r<171>;.reg .f64 %g<82>;"
-    ".reg .b64 %d<76>;ld.param.u64 %d36,[p0];ld.param.u64 %d37,[p1];ld.param.u32 %r56,[p2];ld.param.u32 %r57,[p3];"
-    "ld.param.u64 %d38,[p4];mov.u32 %r59,%ctaid.x;mov.u32 %r60,%ntid.x;cvt.u64.u32 %d1,%r60;"
-    "mul.wide.u32 %d39,%r59,%r60;mov.u32 %r61,%tid.x;cvt.u64.u32 %d40,%r61;add.s64 %d67,%d39,%d40;"
-    "shl.b64 %d66,%d67,2;setp.ge.u64 %p2,%d66,%d37;@%p2 bra $39;setp.eq.s32 %p3,%r57,1;add.s32 %r62,%r56,-5;"
-    "setp.gt.u32 %p4,%r62,7;or.pred %p1,%p4,%p3;setp.eq.s32 %p5,%r56,14;selp.b32 %r1,20,21,%p5;"
-    "selp.b32 %r2,126,123,%p5;selp.b32 %r3,121,113,%p5;mad.lo.s32 %r4,%r3,-8388608,8388608;add.s32 %r63,%r56,-11;"
-    "setp.lt.u32 %p6,%r63,2;setp.eq.s32 %p7,%r57,2;and.pred %p8,%p7,%p6;selp.u32 %r6,1,0,%p8;cvt.u32.u64 %r7,%d38;"
-    "shr.u64 %d41,%d38,32;cvt.u32.u64 %r8,%d41;shl.b32 %r64,%r56,2;mov.u64 %d42,9906741768688416;"
-    "shr.u64 %d43,%d42,%r64;cvt.u32.u64 %r65,%d43;and.b32 %r66,%r65,15;mov.u32 %r67,4;shl.b32 %r68,%r67,%r66;"
-    "add.s32 %r69,%r68,-1;mov.u32 %r70,-1;and.b64 %d4,%d43,15;min.u32 %r71,%r69,15;cvt.u64.u32 %d44,%r71;"
-    "and.b64 %d5,%d44,%d36;cvt.u16.u32 %h1,%r66;shl.b32 %r72,%r70,%r66;not.b32 %r9,%r72;mov.u32 %r73,%nctaid.x;"
-    "cvt.u64.u32 %d45,%r73;mul.lo.s64 %d6,%d45,%d1;cvta.to.global.u64 %d7,%d36;not.pred %p19,%p1;"
-    "$2:.pragma \"nounroll\";setp.eq.s32 %p9,%r57,0;mov.u32 %r167,0;mov.u32 %r142,%r167;mov.u32 %r143,%r167;"
-    "mov.u32 %r155,%r167;mov.u32 %r145,%r167;mov.u32 %r157,%r167;mov.u32 %r164,%r167;mov.u32 %r165,%r167;"
-    "mov.u32 %r166,%r167;@%p9 bra $7;cvt.u32.u64 %r10,%d67;shr.u64 %d10,%d67,32;mov.u32 %r85,0;mov.u32 %r142,%r85;"
-    "mov.u32 %r143,%r85;mov.u32 %r155,%r85;mov.u32 %r145,%r85;mov.u32 %r146,%r6;"
-    "$4:.pragma \"nounroll\";mov.u32 %r166,%r145;mov.u32 %r165,%r155;mov.u32 %r164,%r143;mov.u32 %r157,%r142;"
-    "ld.param.u32 %r143,[p5];mov.u64 %d68,%d10;mov.u32 %r147,%r85;mov.u32 %r148,%r8;mov.u32 %r149,%r7;"
-    "mov.u32 %r142,%r146;mov.u32 %r145,%r10;"
-    "$5:.pragma \"nounroll\";mul.wide.u32 %d46,%r145,-766435501;mul.wide.u32 %d12,%r143,-845247145;"
-    "cvt.u32.u64 %r87,%d68;xor.b32 %r88,%r149,%r87;shr.u64 %d47,%d12,32;cvt.u32.u64 %r89,%d47;"
-    "xor.b32 %r145,%r88,%r89;shr.u64 %d48,%d46,32;cvt.u32.u64 %r90,%d48;xor.b32 %r91,%r148,%r142;"
-    "xor.b32 %r143,%r91,%r90;cvt.u32.u64 %r142,%d46;add.s32 %r149,%r149,-1640531527;add.s32 %r148,%r148,-1150833019;"
-    "add.s32 %r147,%r147,1;setp.ne.s32 %p10,%r147,10;mov.u64 %d68,%d12;@%p10 bra $5;cvt.u32.u64 %r155,%d12;"
-    "add.s32 %r29,%r146,-1;setp.gt.s32 %p11,%r146,0;mov.u32 %r146,%r29;@%p11 bra $4;"
-    "$7:mov.f64 %g80,0d0000000000000000;mov.u64 %d72,0;mov.u64 %d13,%d72;mov.u64 %d14,%d72;bra.uni $8;"
-    "$14:setp.gt.u32 %p24,%r56,13;@!%p24 bra $15;and.b32 %r114,%r45,2147483647;shr.u32 %r46,%r114,23;"
-    "add.s32 %r169,%r4,%r114;setp.ge.u32 %p32,%r46,%r3;mov.u32 %r168,%r1;@%p32 bra $23;and.b32 %r115,%r45,8388607;"
-    "or.b32 %r169,%r115,8388608;sub.s32 %r116,%r1,%r46;add.s32 %r117,%r116,%r3;min.u32 %r168,%r117,25;"
-    "$23:add.s32 %r118,%r168,-1;mov.u32 %r119,1;shl.b32 %r120,%r119,%r118;shr.u32 %r121,%r169,%r168;"
-    "and.b32 %r122,%r121,1;add.s32 %r123,%r169,%r120;add.s32 %r124,%r123,%r122;add.s32 %r125,%r124,-1;"
-    "shr.u32 %r126,%r125,%r168;shr.u32 %r127,%r45,24;and.b32 %r128,%r127,128;min.u32 %r129,%r126,%r2;"
-    "or.b32 %r130,%r129,%r128;cvt.u64.u32 %d72,%r130;bra.uni $24;"
-    "$15:mov.b64 %d72,%g6;setp.eq.s32 %p25,%r56,2;@%p25 bra $24;setp.eq.s32 %p26,%r56,3;@%p26 bra $19;"
-    "setp.ne.s32 %p27,%r56,4;@%p27 bra $20;shr.u32 %r109,%r45,16;and.b32 %r110,%r109,1;add.s32 %r111,%r45,%r110;"
-    "add.s32 %r112,%r111,32767;shr.u32 %r113,%r112,16;cvt.u64.u32 %d72,%r113;bra.uni $24;"
-    "$19:cvt.rn.f16.f32 %h2,%f1;cvt.u64.u16 %d72,%h2;bra.uni $24;"
-    "$20:and.b32 %r141,%r56,1;setp.eq.s32 %p28,%r141,0;mul.rn.f64 %g75,%g6,0d4020000000000000;"
-    "setp.lt.f64 %p29,%g75,0d0000000000000000;selp.f64 %g76,0dBFE0000000000000,0d3FE0000000000000,%p29;"
-    "add.rn.f64 %g77,%g75,%g76;setp.lt.f64 %p30,%g77,0d0000000000000000;and.pred %p31,%p28,%p30;"
-    "selp.f64 %g78,0d0000000000000000,%g77,%p31;cvt.rzi.s64.f64 %d72,%g78;bra.uni $24;",
-    "$8:.pragma \"nounroll\";mov.u64 %d15,%d14;mov.u64 %d14,%d13;mov.u64 %d13,%d72;mov.u32 %r43,%r166;"
-    "mov.u32 %r166,%r165;mov.u32 %r165,%r164;mov.u32 %r40,%r145;mov.u32 %r145,%r155;mov.u32 %r155,%r143;"
-    "and.b32 %r93,%r167,1;setp.eq.b32 %p12,%r93,1;setp.ne.s32 %p13,%r57,1;or.pred %p14,%p13,%p12;mov.f64 %g81,%g80;"
-    "@%p14 bra $10;shr.u32 %r94,%r40,8;add.s32 %r95,%r94,1;cvt.rn.f64.s32 %g8,%r95;mov.b64 %d52,%g8;"
-    "add.s64 %d53,%d52,2638149301829632;shr.u64 %d54,%d53,52;cvt.u32.u64 %r96,%d54;"
-    "and.b64 %d55,%d53,4503599627370495;add.s64 %d56,%d55,4604544269498187776;mov.b64 %g9,%d56;"
-    "add.rn.f64 %g10,%g9,0dBFF0000000000000;add.rn.f64 %g11,%g9,0d3FF0000000000000;div.rn.f64 %g12,%g10,%g11;"
-    "mul.rn.f64 %g13,%g12,%g12;mul.rn.f64 %g14,%g13,0d3FB1111111111111;add.rn.f64 %g15,%g14,0d3FB3B13B13B13B14;"
-    "mul.rn.f64 %g16,%g13,%g15;add.rn.f64 %g17,%g16,0d3FB745D1745D1746;mul.rn.f64 %g18,%g13,%g17;"
-    "add.rn.f64 %g19,%g18,0d3FBC71C71C71C71C;mul.rn.f64 %g20,%g13,%g19;add.rn.f64 %g21,%g20,0d3FC2492492492492;"
-    "mul.rn.f64 %g22,%g13,%g21;add.rn.f64 %g23,%g22,0d3FC999999999999A;mul.rn.f64 %g24,%g13,%g23;"
-    "add.rn.f64 %g25,%g24,0d3FD5555555555555;mul.rn.f64 %g26,%g13,%g25;add.rn.f64 %g27,%g26,0d3FF0000000000000;"
-    "mov.u32 %r97,1047;sub.s32 %r98,%r97,%r96;cvt.rn.f64.s32 %g28,%r98;mul.rn.f64 %g29,%g28,0d3FE62E42FEFA39EF;"
-    "mul.rn.f64 %g30,%g12,0dC000000000000000;mul.rn.f64 %g31,%g30,%g27;add.rn.f64 %g32,%g29,%g31;"
-    "add.rn.f64 %g33,%g32,%g32;sqrt.rn.f64 %g34,%g33;shr.u32 %r99,%r145,8;add.s32 %r100,%r99,2097152;"
-    "shr.u32 %r101,%r100,22;and.b32 %r102,%r100,29360128;sub.s32 %r103,%r99,%r102;cvt.rn.f64.s32 %g35,%r103;"
-    "mul.rn.f64 %g36,%g35,0d3E9921FB54442C73;mul.rn.f64 %g37,%g36,%g36;mul.rn.f64 %g38,%g37,0d3DE6124613A86D09;"
-    "add.rn.f64 %g39,%g38,0dBE5AE64567F544E4;mul.rn.f64 %g40,%g37,%g39;add.rn.f64 %g41,%g40,0d3EC71DE3A556C734;"
-    "mul.rn.f64 %g42,%g37,%g41;add.rn.f64 %g43,%g42,0dBF2A01A01A01A01A;mul.rn.f64 %g44,%g37,%g43;"
-    "add.rn.f64 %g45,%g44,0d3F81111111111111;mul.rn.f64 %g46,%g37,%g45;add.rn.f64 %g47,%g46,0dBFC5555555555555;"
-    "mul.rn.f64 %g48,%g37,%g47;mul.rn.f64 %g49,%g36,%g48;add.rn.f64 %g50,%g36,%g49;"
-    "mul.rn.f64 %g51,%g37,0d3E21EED8EFF8D898;add.rn.f64 %g52,%g51,0dBE927E4FB7789F5C;mul.rn.f64 %g53,%g37,%g52;"
-    "add.rn.f64 %g54,%g53,0d3EFA01A01A01A01A;mul.rn.f64 %g55,%g37,%g54;add.rn.f64 %g56,%g55,0dBF56C16C16C16C17;"
-    "mul.rn.f64 %g57,%g37,%g56;add.rn.f64 %g58,%g57,0d3FA5555555555555;mul.rn.f64 %g59,%g37,%g58;"
-    "add.rn.f64 %g60,%g59,0dBFE0000000000000;mul.rn.f64 %g61,%g37,%g60;add.rn.f64 %g62,%g61,0d3FF0000000000000;"
-    "and.b32 %r104,%r100,4194304;setp.eq.s32 %p15,%r104,0;selp.f64 %g63,%g62,%g50,%p15;selp.f64 %g64,%g50,%g62,%p15;"
-    "add.s32 %r105,%r101,1;and.b32 %r106,%r105,2;setp.eq.s32 %p16,%r106,0;neg.f64 %g65,%g63;"
-    "selp.f64 %g66,%g63,%g65,%p16;and.b32 %r107,%r100,8388608;setp.eq.s32 %p17,%r107,0;neg.f64 %g67,%g64;"
-    "selp.f64 %g68,%g64,%g67,%p17;mul.rn.f64 %g69,%g34,%g66;cvt.rn.f32.f64 %f2,%g69;cvt.f64.f32 %g81,%f2;"
-    "mul.rn.f64 %g70,%g34,%g68;cvt.rn.f32.f64 %f3,%g70;cvt.f64.f32 %g80,%f3;"
-    "$10:cvt.u64.u32 %d57,%r167;add.s64 %d16,%d66,%d57;cvt.u64.u32 %d58,%r43;cvt.u64.u32 %d59,%r40;"
-    "bfi.b64 %d60,%d58,%d59,32,32;setp.eq.s32 %p18,%r57,3;selp.b64 %d72,%d16,%d60,%p18;@%p19 bra $24;"
-    "shr.u32 %r108,%r40,8;cvt.rn.f64.s32 %g71,%r108;mul.rn.f64 %g72,%g71,0d3E70000000000000;"
-    "cvt.rn.f64.s64 %g73,%d16;selp.f64 %g74,%g73,%g72,%p18;selp.f64 %g6,%g81,%g74,%p3;cvt.rn.f32.f64 %f1,%g6;"
-    "mov.b32 %r45,%f1;setp.eq.s32 %p22,%r56,13;@%p22 bra $13;setp.ne.s32 %p23,%r56,1;@%p23 bra $14;"
-    "$13:cvt.u64.u32 %d72,%r45;"
-    "$24:add.s32 %r167,%r167,1;setp.ne.s32 %p33,%r167,4;mov.u32 %r143,%r142;mov.u32 %r164,%r157;@%p33 bra $8;"
-    "setp.eq.s64 %p34,%d5,0;cvt.u32.u64 %r131,%d4;shl.b64 %d61,%d66,%r131;add.s64 %d25,%d7,%d61;"
-    "sub.s64 %d26,%d37,%d66;setp.gt.u64 %p35,%d26,3;and.pred %p36,%p34,%p35;@!%p36 bra $26;setp.gt.s16 %p40,%h1,1;"
-    "@%p40 bra $33;setp.eq.s16 %p43,%h1,0;@%p43 bra $37;setp.eq.s16 %p44,%h1,1;@!%p44 bra $38;cvt.u16.u64 %h4,%d72;"
-    "cvt.u16.u64 %h5,%d13;cvt.u16.u64 %h6,%d14;cvt.u16.u64 %h7,%d15;st.global.v4.u16 [%d25],{%h7,%h6,%h5,%h4};"
-    "bra.uni $38;"
-    "$26:min.u64 %d62,%d26,4;cvt.u32.u64 %r133,%d62;shl.b32 %r53,%r133,%r131;setp.eq.s32 %p37,%r53,0;@%p37 bra $38;"
-    "mov.u32 %r170,0;",
-    "$28:.pragma \"nounroll\";cvt.u64.u32 %d63,%r170;add.s64 %d64,%d25,%d63;st.global.u8 [%d64],%d15;"
-    "and.b32 %r135,%r170,%r9;setp.eq.s32 %p38,%r135,%r9;selp.b64 %d30,%d72,%d13,%p38;selp.b64 %d31,%d13,%d14,%p38;"
-    "shr.u64 %d65,%d15,8;selp.b64 %d15,%d14,%d65,%p38;add.s32 %r170,%r170,1;setp.lt.u32 %p39,%r170,%r53;"
-    "mov.u64 %d13,%d30;mov.u64 %d14,%d31;@%p39 bra $28;bra.uni $38;"
-    "$33:setp.eq.s16 %p41,%h1,2;@%p41 bra $36;setp.ne.s16 %p42,%h1,3;@%p42 bra $38;"
-    "st.global.v2.u64 [%d25],{%d15,%d14};st.global.v2.u64 [%d25+16],{%d13,%d72};bra.uni $38;"
-    "$37:cvt.u16.u64 %h8,%d72;cvt.u16.u64 %h9,%d13;cvt.u16.u64 %h10,%d14;cvt.u16.u64 %h11,%d15;"
-    "st.global.v4.u8 [%d25],{%h11,%h10,%h9,%h8};bra.uni $38;"
-    "$36:cvt.u32.u64 %r136,%d72;cvt.u32.u64 %r137,%d13;cvt.u32.u64 %r138,%d14;cvt.u32.u64 %r139,%d15;"
-    "st.global.v4.u32 [%d25],{%r139,%r138,%r137,%r136};"
-    "$38:add.s64 %d67,%d67,%d6;shl.b64 %d66,%d67,2;setp.lt.u64 %p45,%d66,%d37;@%p45 bra $2;"
-    "$39:ret;}\n",
+    ".param .u32 p5){.reg .pred %p<37>;.reg .b16 %h<5>;.reg .f32 %f<4>;.reg .b32 %r<114>;.reg .f64 %g<71>;"
+    ".reg .b64 %d<51>;ld.param.u64 %d22,[p0];ld.param.u64 %d20,[p1];ld.param.u32 %r41,[p2];ld.param.u32 %r42,[p3];"
+    "ld.param.u64 %d21,[p4];ld.param.u32 %r43,[p5];cvta.to.global.u64 %d1,%d22;mov.u32 %r44,%ctaid.x;"
+    "mov.u32 %r45,%ntid.x;cvt.u64.u32 %d2,%r45;mul.wide.u32 %d23,%r44,%r45;mov.u32 %r46,%tid.x;"
+    "cvt.u64.u32 %d24,%r46;add.s64 %d48,%d23,%d24;setp.ge.u64 %p2,%d48,%d20;@%p2 bra $35;setp.eq.s32 %p3,%r42,2;"
+    "add.s32 %r47,%r41,-11;setp.lt.u32 %p4,%r47,2;and.pred %p5,%p3,%p4;add.s32 %r48,%r41,-5;setp.lt.u32 %p6,%r48,8;"
+    "setp.ne.s32 %p7,%r42,1;and.pred %p1,%p6,%p7;selp.u32 %r1,1,0,%p5;cvt.u32.u64 %r2,%d21;shr.u64 %d25,%d21,32;"
+    "cvt.u32.u64 %r3,%d25;shl.b32 %r49,%r41,2;mov.u64 %d26,9906741768688416;shr.u64 %d27,%d26,%r49;"
+    "cvt.u16.u64 %h2,%d27;and.b16 %h1,%h2,15;setp.eq.s32 %p8,%r41,14;selp.b32 %r4,20,21,%p8;"
+    "selp.b32 %r5,126,123,%p8;selp.b32 %r6,121,113,%p8;mad.lo.s32 %r7,%r6,-8388608,8388608;and.b32 %r8,%r41,1;"
+    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;"
+    "$2:.pragma \"nounroll\";cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;"
+    "mov.u32 %r110,%r109;mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;"
+    "cvt.u32.u64 %r10,%d29;shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;"
+    "mov.u32 %r102,%r1;"
+    "$4:.pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
+    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;"
+    "$5:.pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
+    "cvt.u32.u64 %r58,%d49;xor.b32 %r59,%r105,%r58;shr.u64 %d30,%d10,32;cvt.u32.u64 %r60,%d30;"
+    "xor.b32 %r108,%r59,%r60;shr.u64 %d31,%d9,32;cvt.u32.u64 %r61,%d31;xor.b32 %r62,%r104,%r106;"
+    "xor.b32 %r107,%r62,%r61;cvt.u32.u64 %r106,%d9;add.s32 %r105,%r105,-1640531527;add.s32 %r104,%r104,-1150833019;"
+    "add.s32 %r103,%r103,1;setp.ne.s32 %p10,%r103,10;mov.u64 %d49,%d10;@%p10 bra $5;setp.eq.s64 %p11,%d6,0;"
+    "selp.b32 %r109,%r108,%r107,%p11;selp.b64 %d32,%d10,%d9,%p11;cvt.u32.u64 %r110,%d32;add.s32 %r28,%r102,-1;"
+    "setp.gt.s32 %p12,%r102,0;mov.u32 %r102,%r28;@%p12 bra $4;setp.eq.s32 %p13,%r9,0;selp.b32 %r111,%r11,%r12,%p13;"
+    "$8:setp.eq.s32 %p14,%r9,0;selp.b32 %r33,%r109,%r110,%p14;@!%p1 bra $9;setp.eq.s32 %p30,%r42,3;"
+    "cvt.u64.u32 %d38,%r111;cvt.u64.u32 %d39,%r33;bfi.b64 %d40,%d38,%d39,32,32;selp.b64 %d50,%d48,%d40,%p30;"
+    "bra.uni $25;"
+    "$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;cvt.rn.f64.s64 %g6,%d48;"
+    "setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;add.s32 %r65,%r64,1;"
+    "cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;shr.u64 %d35,%d34,52;"
+    "cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;add.s64 %d37,%d36,4604544269498187776;"
+    "mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;add.rn.f64 %g10,%g8,0d3FF0000000000000;"
+    "div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;mul.rn.f64 %g13,%g12,0d3FB1111111111111;"
+    "add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;add.rn.f64 %g16,%g15,0d3FB745D1745D1746;"
+    "mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;mul.rn.f64 %g19,%g12,%g18;"
+    "add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;add.rn.f64 %g22,%g21,0d3FC999999999999A;"
+    "mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;mul.rn.f64 %g25,%g12,%g24;"
+    "add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;cvt.rn.f64.s32 %g27,%r68;"
+    "mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;mul.rn.f64 %g30,%g29,%g26;"
+    "add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;shr.u32 %r69,%r110,8;"
+    "add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;sub.s32 %r73,%r69,%r72;"
+    "cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;mul.rn.f64 %g36,%g35,%g35;",
+    "mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;mul.rn.f64 %g39,%g36,%g38;"
+    "add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;"
+    "mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;mul.rn.f64 %g45,%g36,%g44;"
+    "add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;mul.rn.f64 %g48,%g35,%g47;"
+    "add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;"
+    "mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;mul.rn.f64 %g54,%g36,%g53;"
+    "add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;add.rn.f64 %g57,%g56,0d3FA5555555555555;"
+    "mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;mul.rn.f64 %g60,%g36,%g59;"
+    "add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;"
+    "selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;"
+    "selp.f64 %g64,%g62,%g63,%p18;mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;"
+    "$11:cvt.rn.f32.f64 %f1,%g3;mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;"
+    "@%p20 bra $14;"
+    "$13:cvt.u64.u32 %d50,%r34;bra.uni $25;"
+    "$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;shr.u32 %r35,%r83,23;"
+    "add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;and.b32 %r84,%r34,8388607;"
+    "or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;min.u32 %r112,%r86,25;"
+    "$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;and.b32 %r91,%r90,1;"
+    "add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;shr.u32 %r95,%r94,%r112;"
+    "shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;cvt.u64.u32 %d50,%r99;"
+    "bra.uni $25;"
+    "$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;setp.eq.s32 %p23,%r41,3;@%p23 bra $19;"
+    "setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;"
+    "add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;bra.uni $25;"
+    "$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;"
+    "$20:setp.eq.s32 %p25,%r8,0;mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
+    "selp.f64 %g67,0dBFE0000000000000,0d3FE0000000000000,%p26;add.rn.f64 %g68,%g66,%g67;"
+    "setp.lt.f64 %p27,%g68,0d0000000000000000;and.pred %p28,%p25,%p27;selp.f64 %g69,0d0000000000000000,%g68,%p28;"
+    "cvt.rzi.s64.f64 %d50,%g69;"
+    "$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;setp.eq.s16 %p35,%h1,1;"
+    "@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;bra.uni $34;"
+    "$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
+    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;"
+    "$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;bra.uni $34;"
+    "$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;"
+    "$34:add.s64 %d48,%d48,%d4;setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;"
+    "$35:ret;}\n",
 };
 // clang-format on
 
