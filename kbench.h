@@ -87,11 +87,11 @@ CONTENTS (search for the tag)
     >>comparison   judge: processes of a case and implementations of a group: which is faster, and how certainly
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
-    >>columns      render: what render is told beside the records, widths of text, and what stands in a column
-    >>table        render: the terminal table: text laid out in its width, columns, rows, and what stands under them
+    >>columns      render: options of the table, widths of text, and the text of a field in its column
+    >>table        render: the terminal table: columns, rows, and the notes below it
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
-    >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
+    >>budget       program: --budget, a time for the whole run: the share of each case, and the cases left out
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
@@ -4055,7 +4055,7 @@ static const struct {
 #undef KBI_X
 };
 
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table keeps a mask of columns with one more bit");
 
 enum { KBI_UNITS_EACH = 4 };
 static const struct { // of a column, from small to large
@@ -11844,21 +11844,21 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>columns   render: what render is told beside the records, widths of text, and what stands in a column.
+  >>columns   render: options of the table, widths of text, and the text of a field in its column.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What render is told beside the records.
+// Options of the table.
 typedef struct kbi_how {
     FILE* out;
-    int width;
-    bool colour, verbose, quiet, counters; // counters: what was counted in a case stands below its row
-    const char *sort, *columns;            // as on the command line; NULL: as measured, and what the records have
+    int width;                             // columns of a line
+    bool colour, verbose, quiet, counters; // counters: the counters of a case are listed below its row
+    const char *sort, *columns;            // as on the command line; NULL: default order, default columns
 } kbi_how;
 
-// Whether this is a terminal that knows colours and how to clear a line.
+// Whether the stream is a terminal with escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// A terminal's own, else what COLUMNS says.
+// The width of the terminal; otherwise COLUMNS if it is 40 to 1000; otherwise 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -11867,7 +11867,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// "always" and "never" decide; else what the environment asks for, and last what f is.
+// when: "always", "never", or NULL or "auto": the environment decides, otherwise whether f is a terminal.
 static bool kbi_colour(FILE* f, const char* when) {
     static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
@@ -11884,69 +11884,64 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_colour(out, NULL);
 }
 
-// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+// Columns of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
 static int kbi_character_width(unsigned code) {
-    static const struct {
-        unsigned from, to;
-        int width;
-    } ranges[] = { { 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },  { 0x200b, 0x200f, 0 }, { 0x20d0, 0x20ff, 0 },
-                   { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
-                   { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
-                   { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
+    enum { KBI_MARKS = 4 }; // the first ranges are combining marks
+    static const unsigned ranges[][2] = {
+        { 0x300, 0x36f },   { 0x200b, 0x200f },   { 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f },  { 0x1100, 0x115f },
+        { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 },   { 0xf900, 0xfaff },   { 0xfe30, 0xfe6f },  { 0xff00, 0xff60 },
+        { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd }
+    };
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < KBI_MARKS ? 0 : 2;
     return 1;
 }
 
-// The bytes of s, of n, that take no more than so many columns; used: how many columns they take.
+// The length in bytes of the longest prefix of s (n bytes) that takes at most so many columns; used: its columns.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
-    size_t at = 0;
+    size_t length = 0;
     *used = 0;
-    while (at < n) {
+    while (length < n) {
         unsigned code;
-        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
+        int bytes = kbi_utf8(s + length, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)KBI_MAX(bytes, 1);
+        length += (size_t)KBI_MAX(bytes, 1);
     }
-    return at;
+    return length;
 }
 
-static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
+static int kbi_width(const char* s, size_t n) { // columns of n bytes
     int used;
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
 
-// Adds a text, cut in its middle when it takes more than so many columns: names differ at either end.
+// Appends a text. If it takes too many columns, its middle is replaced by "...", because names differ at both ends.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
-    size_t n = strlen(s), tail = 0;
+    size_t n = strlen(s);
     int used, width = kbi_width(s, n);
     bool whole = columns < 5 || width <= columns;
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
-    if (whole) return;
-    for (int room = columns - 3 - used; width > room;) {
-        unsigned code;
-        int bytes = kbi_utf8(s + tail, &code);
-        width -= kbi_character_width(code);
-        tail += (size_t)KBI_MAX(bytes, 1);
-    }
-    kbi_putf(t, "...%s", s + tail);
+    int more = width - (columns - 3 - used); // columns before the tail
+    size_t tail = kbi_fitting(s, n, more, &used);
+    if (used < more) tail += kbi_fitting(s + tail, n - tail, 2, &used); // a wide character
+    if (!whole) kbi_putf(t, "...%s", s + tail);
 }
 
-// --- a column under a heading ---
+// --- a column of the table ---
 
-typedef struct kbi_cell { // a column under the heading above
-    kbi_shown what;
+typedef struct kbi_cell {
+    kbi_shown what; // the key or counter
     const char* title;
-    double scale; // from the key's unit to the title's
+    double scale; // from the unit of the key to the unit of the title
     int width;
 } kbi_cell;
 
-// The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
-// would have more than five, as long as this loses nothing of the smallest.
+// Chooses the unit of a column: the largest in which all values have a digit before the decimal point. If the largest
+// value then has more than five such digits, a larger unit is chosen, provided that the smallest value stays above 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
+    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the next smaller unit
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
         if (!kbi_finite(x) || x <= 0) continue;
@@ -11957,40 +11952,38 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     while (unit < KBI_COUNT(kbi_units) && kbi_units[unit].column != cell->what.column) unit++;
     for (int i = 0; unit < KBI_COUNT(kbi_units) && i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
         double scale = kbi_units[unit].scales[i];
-        if (before > 0 &&
-            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
+        if (smaller > 0 &&
+            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * smaller < 1e5 ? 1 : 0.01)))
             continue;
         cell->title = kbi_units[unit].titles[i];
-        cell->scale = before = scale;
+        cell->scale = smaller = scale;
     }
 }
 
-// Whether the records' values can be read in the unit of the heading above, or there is no better one.
+// Whether all values have a readable size in the unit of the column.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
-    kbi_cell better = *cell;
-    kbi_cell_unit(&better, rows, n);
-    for (int i = 0; i < n && better.scale != cell->scale; i++) {
+    for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
         if (kbi_finite(x) && x > 0 && (x < 0.01 || x >= 1e5)) return false;
     }
     return true;
 }
 
-// A counter: all digits of a whole number, else four.
+// A counter: all digits of a whole number, otherwise four.
 static const char* kbi_show_count(double x, char out[40]) {
     bool whole = fabs(x) < 1e15 && x == floor(x);
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// Text of a field of a record in its column, "-" for none.
+// The text of a record's field in its column; "-" if the field has no value.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
     int column = cell->what.column;
     const kbi_key* key = cell->what.key;
-    const char* words = kbi_field_words(r, key);
+    const char* text = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
-    if (words)
-        kbi_clean(s, words);
+    if (text)
+        kbi_clean(s, text);
     else if (!kbi_finite(x) || (column == KBI_COLUMN_MEMORY && x <= 0))
         kbi_puts(s, column == KBI_COLUMN_BAR ? "" : "-");
     else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
@@ -11999,7 +11992,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         for (int i = 0; i < cell->width; i++) kbi_puts(s, (i + 0.5) / cell->width <= x / 100 ? "#" : ".");
     else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
-    else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
+    else if (column == KBI_COLUMN_SPEEDUP)
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
                  : r->verdict == KB_UNRESOLVED ? "~"
@@ -12008,7 +12001,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_puts(s, kbi_show_count(x, out));
     else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else { // four digits, or as many as have room behind the zeros of a small number
+    else { // fewer digits if a small number has many zeros behind the point
         int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
@@ -12016,53 +12009,65 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table: text laid out in its width, columns, rows, and what stands under them.
+  >>table     render: the terminal table: columns, rows, and the notes below it.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
+#define KBI_WINNER_BIT 0x80000000u // beside the bits of kbi_columns: the rows have room for " fastest?"
 enum {
-    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line or a longer name may add
-    KBI_LABEL_MORE = 25,
+    KBI_LABEL = 21, // width of the first column, if labels are short; and for long ones, if there is room
+    KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
-    KBI_WIDE = 100,      // a line so long has room for more columns
-    KBI_WINNER_ROOM = 9, // " fastest?"
-    KBI_MARK_ROOM = 4,   // " UV+": of a flag, and that there are more
-    KBI_AXES_NAMES = 14, // longer names of several axes stand once above the rows
-    KBI_WINNERS_ALL = 30 // operations whose winner is told in any event
+    KBI_LABEL_SPARE = 3,  // so that a slightly longer label in a later row fits, too
+    KBI_WIDE = 100,       // a line of this width has room for the wide columns
+    KBI_WINNER_WIDTH = 9, // " fastest?"
+    KBI_MARKS_WIDTH = 4   // " UV+": the mark of a flag, and the sign for further marks
 };
 
-// Who won how many of an operation's groups, and by how much: what the summary is made of.
-typedef struct kbi_wins {
-    char operation[96], winner[64], over[64]; // winner empty: none is significant
+// The signs of the table that are explained below it, if they occur; quiet: also in a quiet table.
+enum { KBI_SIGN_ONE, KBI_SIGN_SEVERAL, KBI_SIGN_COLD, KBI_SIGN_ENERGY };
+enum { KBI_SIGN_EQUAL = 4, KBI_SIGN_OPEN, KBI_SIGN_APART };
+static const struct {
+    bool quiet;
+    const char* text;
+} kbi_signs[] = {
+    { false, "+-: 95 % of the median and its bias within one process; other processes may differ by more" },
+    { false, "+-: 95 % over several processes" },
+    { false, "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends" },
+    { false, "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power" },
+    { true, "=: within 1 % of the baseline." },
+    { true, "~, fastest?: not significant at 95 %." },
+    { true, kbi_apart_note },
+};
+
+typedef struct kbi_layout { // the columns below a heading
+    kbi_cell cells[KBI_SHOWN];
+    int n_cells, label; // label: width of the first column
+    unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
+} kbi_layout;
+
+typedef struct kbi_wins { // the comparisons of an operation with the same result
+    char operation[96], winner[64]; // winner: empty if none is significant
     int groups;
-    double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
 } kbi_wins;
 
-// Is fed records, a group's at least at a time, and prints them: groups, headings and machines are in the records.
+// The table takes records, at least one comparison group at a time. Headings and machines come from the records.
 typedef struct kbi_table {
     kbi_how how;
-    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // by --columns and --sort
+    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
     int n_chosen, n_order;
-    bool bare;                   // records alone, without their machine
-    bool alone;                  // the heading above is that of operations with one case each
-    bool equivalent, unresolved; // such verdicts were shown
-    bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
-    bool apart;                  // a case was measured without interleaved rounds
-    bool energy;                 // a number of it was shown
-    int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
-    kbi_cell cells[KBI_SHOWN];
-    int n_cells, label;     // label: width of the first column
-    int most_label;         // what it could be
-    unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
-    uint64_t heading, axes; // hashes: the operation above; the axes that rows have no names of, 0: none
-    uint64_t machine;       // of the line above; 0: none
+    bool bare;        // no line about the machine
+    bool alone;       // the heading is shared by operations with one case each
+    uint64_t heading; // hash of the operation in the heading
+    uint64_t machine; // hash of the latest line about a machine; 0: none
+    kbi_layout layout;
+    unsigned signs; // bits of kbi_signs that occurred
     int64_t ok, failed, skipped;
-    int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
-    bool gpu;                       // some were measured on one
+    int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
+    bool gpu;                       // at least one case ran on a GPU
     kbi_wins* wins;
     int n_wins;
-    kbi_text text;     // not yet written
-    kbi_arena scratch; // texts until then
+    kbi_text text;     // output that is not yet written
+    kbi_arena scratch; // strings that live until the output is written
 } kbi_table;
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
@@ -12079,11 +12084,11 @@ static void kbi_table_flush(kbi_table* t) {
     kbi_arena_free(&t->scratch);
 }
 
-// These last until the table is flushed: a text, which is freed; a format; a text as it may be shown.
+// The results of these three live until the table is flushed. keep frees the text that it copies.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
-    const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
+    const char* copy = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
-    return kept;
+    return copy;
 }
 
 KBI_PRINTF(2, 3) static const char* kbi_table_text(kbi_table* t, const char* format, ...) {
@@ -12105,112 +12110,83 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Text at the left (width below 0) or at the right of so many columns.
+// Pads a text to a width: on its left, or on its right if the width is negative. Returns the columns written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
     return n + room;
 }
 
-static void kbi_table_cut(kbi_table* t, int width, const char* s) { // at the left, and no longer
-    kbi_text text = KBI_BLANK;
-    kbi_cut(&text, s, width);
-    kbi_table_pad(t, -width, kbi_table_keep(t, &text));
-}
-
-static void kbi_table_line_end(kbi_table* t) { // without spaces before it
+static void kbi_table_line_end(kbi_table* t) { // removes trailing blanks
     while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
     kbi_puts(&t->text, "\n");
 }
 
-// Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
-// line is parted. Each part is cleaned again: wrapping may have put "::" at the start of a line, which a CI system's
-// log would obey.
-static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
+// Wraps a text under an indent; the line has `used` columns already. A word that is longer than a line is split. Each
+// part is cleaned again, because wrapping could put "::" at the start of a line, which is a command in CI logs.
+static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
-        int width = kbi_width(s, n), gap = at > indent;
-        if (gap && at + gap + width > t->how.width) kbi_puts(&t->text, "\n"), at = gap = 0;
-        int before = at ? gap : indent, used;
-        size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
-        kbi_putf(&t->text, "%*s", before, "");
+        int width = kbi_width(s, n), gap = used > indent;
+        if (gap && used + gap + width > t->how.width) kbi_puts(&t->text, "\n"), used = gap = 0;
+        int blanks = used ? gap : indent, taken;
+        size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - used - blanks, 1), &taken);
+        kbi_putf(&t->text, "%*s", blanks, "");
         kbi_clean(&t->text, kbi_arena_text_n(&t->scratch, s, fits));
-        at += before + used;
+        used += blanks + taken;
         s += fits;
         s += strspn(s, " ");
     }
-    if (at) kbi_puts(&t->text, "\n");
+    if (used) kbi_puts(&t->text, "\n");
 }
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
-// --- what was counted of a case, below its row ---
-
-// Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
+// The text of a counter with its unit.
 static void kbi_table_count(kbi_text* s, double x, const char* unit) {
-    static const char prefixes[] = " kMGTPE";
     char out[40];
-    int k = 0;
-    bool bytes = kbi_is(unit, "B") || kbi_is(unit, "byte"), plain = !unit || !*unit;
     if (kbi_is(unit, "ns"))
         kbi_puts(s, kbi_show_time(x * 1e-6, out));
-    else if (kbi_is(unit, "%") && x > 0 && x < 0.0995)
-        kbi_puts(s, "<0.1 %");
-    else if (kbi_is(unit, "%") || kbi_is(unit, "FLOP/B"))
-        kbi_putf(s, "%s %s", kbi_digits(x, 3, out), unit);
-    else if ((!bytes && !plain) || fabs(x) < (bytes ? 1e3 : 1e7))
-        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, plain ? "" : " "), kbi_clean(s, plain ? "" : unit);
-    else {
-        for (; fabs(x) * (1 + 5e-4) >= 1e3 && prefixes[k + 1]; k++) x *= 1e-3;
-        kbi_putf(s, "%s %c%s", kbi_digits(x, 3, out), prefixes[k], bytes ? "B" : "");
-    }
+    else if (kbi_is(unit, "B") || kbi_is(unit, "byte"))
+        kbi_puts(s, kbi_show_bytes(x, out));
+    else
+        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, unit && *unit ? " " : ""), kbi_clean(s, unit ? unit : "");
 }
 
-// Counters that are not 0, in columns, each from top to bottom.
+// The counters of a case that are not 0, below its row.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    size_t size = sizeof(char*) * (size_t)(2 * r->counters.n + 1);
-    const char** cells = (const char**)kbi_arena_alloc(&t->scratch, size); // name, value, name, ...
-    int n = 0, name = 0, value = 0;                                        // the widest
+    enum { KBI_INDENT = 4, KBI_NAME = 22, KBI_VALUE = 12 };
+    int used = 0;
     for (int64_t i = 0; i < r->counters.n; i++) {
-        const char* raw = r->counters.of[i].name;
+        const char *raw = r->counters.of[i].name, *name = kbi_table_clean(t, raw);
         double x = kbi_object_number(&r->counters, raw);
+        int room = KBI_MAX((int)KBI_NAME, kbi_width(name, strlen(name)));
         kbi_text text = KBI_BLANK;
         if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
+        room = KBI_MIN(room, t->how.width - KBI_INDENT - KBI_VALUE);
+        if (used && used + KBI_INDENT + room + KBI_VALUE > t->how.width) kbi_table_line_end(t), used = 0;
+        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
+        kbi_cut(&text, name, room);
+        used += KBI_INDENT + kbi_table_pad(t, -room, kbi_table_keep(t, &text));
         kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        value = KBI_MAX(value, kbi_width(text.s, text.n));
-        cells[2 * n] = kbi_table_clean(t, raw);
-        cells[2 * n + 1] = kbi_table_keep(t, &text);
-        name = KBI_MAX(name, kbi_width(cells[2 * n], strlen(cells[2 * n])));
-        n++;
+        used += kbi_table_pad(t, KBI_VALUE, kbi_table_keep(t, &text));
     }
-    name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
-    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + value + KBI_GAP);
-    columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
-    int rows = (n + columns - 1) / columns;
-    for (int i = 0; i < rows; i++) {
-        for (int k = i; k < n; k += rows) {
-            kbi_putf(&t->text, "%*s", (int)(k == i ? KBI_INDENT : KBI_GAP), "");
-            kbi_table_cut(t, name, cells[2 * k]);
-            kbi_table_pad(t, value + 1, cells[2 * k + 1]);
-        }
-        kbi_table_line_end(t);
-    }
+    if (used) kbi_table_line_end(t);
 }
 
-// --- groups: which records belong together ---
+// --- groups ---
 
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Whether two differ in nothing but the implementation, and come from one run on one device.
+// Whether two records are of one comparison group: of one run and device, and different in the implementation only.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
 }
 
-// An operation that has no other case shares its heading; a record of no plan does as well.
+// Whether the operation has no other case, so that it shares its heading; likewise a record without a plan.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 // --- columns ---
@@ -12221,169 +12197,170 @@ static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_
     return kbi_table_keep(t, &text);
 }
 
-static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const* rows, int n) {
-    kbi_cell* cell = &t->cells[t->n_cells++];
-    memset(cell, 0, sizeof *cell);
-    cell->what = what;
-    cell->scale = 1;
-    cell->title = what.counter[0]   ? cell->what.counter
-                  : what.column < 0 ? what.key->name
-                                    : kbi_columns[what.column].title;
-    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
-    kbi_cell_unit(cell, rows, n);
-    for (int i = -1; i < n && what.column < 0; i++) {
-        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
-        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
-    }
+static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
+    return kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                          r->direction ? r->direction : "");
 }
 
-// Columns for these records, with a first column as wide as label if it may be, and as need if it must. When the line
-// is too short for all of them, those that say least are left out, in the order of kbi_columns[].drop.
-static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
-                              int need) {
-    int used = KBI_MARK_ROOM + (wanted & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0), columns = KBI_COUNT(kbi_columns);
-    need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
-    t->wanted = wanted;
-    t->n_cells = 0;
-    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n), used += t->cells[i].width + 1;
-    if (t->n_chosen) wanted = 0;
-    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
-    for (int drop = 1; drop < columns; drop++)
-        for (int i = 0; i < columns && used + need > t->how.width; i++)
-            if (kbi_columns[i].drop == drop && wanted >> i & 1)
-                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
-    for (int i = 0; i < columns; i++)
-        if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->most_label = KBI_MAX(KBI_MIN(t->how.width - used, KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
-    int room = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-    t->label = KBI_MIN(KBI_MAX(room, label), t->most_label);
-}
-
-// --- the first column ---
-
-// The axes of a record, "rows=16 cols=4096"; when the names are long, "16x4096", and the names are in axes, else "".
-static const char* kbi_table_shape(kbi_table* t, const kb_result* r, const char** axes) {
-    kbi_text full = KBI_BLANK, values = KBI_BLANK, names = KBI_BLANK;
-    bool brief = axes != NULL;
-    int n = 0;
+// The axes of a record: "rows=16 cols=4096".
+static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
+    kbi_text shape = KBI_BLANK;
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
         if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
-        kbi_putf(&names, "%s%s", n ? " x " : "", p->name);
-        kbi_putf(&full, "%s%s=", n ? " " : "", p->name), kbi_param_text(&full, p);
-        kbi_puts(&values, n++ ? "x" : ""), kbi_param_text(&values, p);
-        brief = brief && p->type != KB_AXIS_STRINGS;
+        kbi_putf(&shape, "%s%s=", shape.n ? " " : "", p->name), kbi_param_text(&shape, p);
     }
-    brief = brief && n > 1 && names.n >= KBI_AXES_NAMES;
-    if (axes) *axes = brief ? kbi_table_clean(t, names.s) : "";
-    const char* shape = kbi_table_clean(t, brief ? values.s : full.s);
-    kbi_text_free(&full), kbi_text_free(&values), kbi_text_free(&names);
-    return shape;
+    return kbi_table_keep(t, &shape);
 }
 
-// What a row begins with: the implementation, and the shape when no line above says it.
-static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool contest, const char** axes) {
-    *axes = "";
-    const char* shape = contest ? "" : kbi_table_shape(t, r, axes);
-    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
+// The label of a row: the implementation, and what no line above the row says of the case.
+static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compared) {
+    const char* shape = compared ? "" : kbi_table_shape(t, r);
+    bool named = compared || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
     const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
-                            named ? r->implementation : NULL, contest ? NULL : r->dtype, shape };
+                            named ? r->implementation : NULL, compared ? NULL : r->dtype, shape };
     kbi_text label = KBI_BLANK;
     for (int i = 0; i < KBI_COUNT(parts); i++)
         if (parts[i] && *parts[i]) kbi_puts(&label, label.n ? " " : ""), kbi_puts(&label, parts[i]);
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// --- lines ---
+// Adds a column. If the layout before has it in a unit that suits these rows as well, the unit stays.
+static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
+    kbi_cell* cell = &l->cells[l->n_cells++];
+    const kbi_cell* old = NULL;
+    for (int i = 0; i < t->layout.n_cells && what.column >= 0; i++)
+        if (t->layout.cells[i].what.column == what.column) old = &t->layout.cells[i];
+    cell->what = what;
+    cell->scale = 1;
+    cell->title = what.counter[0]   ? cell->what.counter
+                  : what.column < 0 ? what.key->name
+                                    : kbi_columns[what.column].title;
+    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
+    if (old && kbi_cell_reads(old, rows, n))
+        cell->title = old->title, cell->scale = old->scale;
+    else
+        kbi_cell_unit(cell, rows, n);
+    for (int i = -1; i < n && what.column < 0; i++) {
+        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
+        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
+    }
+}
 
-// A new heading for each operation (those with a single case share one), and when other columns, other units or a
-// wider first column are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    const kb_result* r = rows[0];
-    const char *axes, *name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                                             r->direction ? r->direction : "");
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t heading = kbi_hash(0, name);
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == heading);
-    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    int longest = same ? t->label : 0;
-    t->alone = alone;
+// Lays out the columns for which the rows, or rows below the same heading, have values. If the line is too narrow,
+// columns are dropped in the order of kbi_columns[].drop. The first column is as wide as the labels need.
+static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const* rows, int n, bool compared) {
+    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD | (compared ? KBI_WINNER_BIT : 0);
+    int longest = 0, used = KBI_MARKS_WIDTH, columns = KBI_COUNT(kbi_columns);
+    bool memory = rows[0]->roof && kbi_roof_is_memory(rows[0]->roof);
+    memset(l, 0, sizeof *l);
     for (int i = 0; i < n; i++) {
-        const char* label = kbi_table_label(t, rows[i], contest, &axes);
-        longest = KBI_MAX(longest, kbi_width(label, strlen(label)) + !alone);
-        numbers |= rows[i]->status == KB_OK;
-        if (rows[i]->baseline) wanted |= KBI_CONTEST;
-        for (int c = 0; c < KBI_COUNT(kbi_columns); c++) {
+        const char* s = kbi_table_label(t, rows[i], compared);
+        longest = KBI_MAX(longest, kbi_width(s, strlen(s)) + !t->alone);
+        for (int c = 0; c < columns; c++) {
             double x = kbi_field_number(rows[i], kbi_key_named(kbi_columns[c].key));
             if (!kbi_finite(x) || (kbi_columns[c].wide && t->how.width < KBI_WIDE)) continue;
             if (x > 0 || c != KBI_COLUMN_MEMORY) wanted |= 1u << c;
         }
     }
-    if (wanted >> KBI_COLUMN_FLOP_J & 1) // a joule is told in bytes if memory is what limits, else in operations
-        wanted &= ~(1u << (r->roof && kbi_roof_is_memory(r->roof) ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
+    if (wanted >> KBI_COLUMN_FLOP_J & 1) // per joule: bytes if memory is the limit, otherwise operations
+        wanted &= ~(1u << (memory ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
+    wanted = l->wanted = wanted | t->layout.wanted;
+    int need = KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1);
+    need = KBI_MAX(KBI_MIN(longest, need), (int)KBI_LABEL_MIN);
+    if (wanted & KBI_WINNER_BIT) used += KBI_WINNER_WIDTH;
+    for (int i = 0; i < t->n_chosen; i++)
+        kbi_layout_add(t, l, t->chosen[i], rows, n), used += l->cells[i].width + 1, wanted = 0;
+    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
+    for (int drop = 1; drop < columns; drop++)
+        for (int i = 0; i < columns && used + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop && wanted >> i & 1)
+                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
+    for (int i = 0; i < columns; i++)
+        if (wanted >> i & 1) kbi_layout_add(t, l, kbi_shown_column(i), rows, n);
+    l->label = KBI_MAX(KBI_MAX(longest + KBI_LABEL_SPARE, t->layout.label), (int)KBI_LABEL);
+    l->label = KBI_MIN(l->label, KBI_MIN(t->how.width - used, (int)KBI_LABEL_MOST));
+    l->label = KBI_MAX(l->label, (int)KBI_LABEL_MIN);
+}
+
+// Prints a heading when the operation changes, or when the rows need other columns or units.
+static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
+    const kb_result* r = rows[0];
+    const char* title = kbi_table_operation(t, r);
+    kbi_layout l;
+    bool alone = kbi_table_single(r), timed = false;
+    uint64_t heading = alone ? 1 : kbi_hash(0, title);
+    if (t->heading != heading) memset(&t->layout, 0, sizeof t->layout);
+    bool changed = !t->layout.n_cells;
     t->heading = heading;
-    bool fits = longest <= t->label || t->label == t->most_label;
-    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
-    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
-    t->axes = 0;
-    kbi_text cut = KBI_BLANK;
-    kbi_cut(&cut, alone ? "" : kbi_table_clean(t, name), t->how.width);
+    t->alone = alone;
+    for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
+    if (!changed && !timed) return;
+    kbi_table_layout(t, &l, rows, n, compared);
+    changed |= l.n_cells != t->layout.n_cells;
+    for (int i = 0; i < l.n_cells; i++) {
+        const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
+        changed |= cell->what.column != old->what.column || cell->width > old->width;
+        changed |= cell->scale < old->scale || cell->scale > old->scale;
+    }
+    if (!changed) return;
+    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // with the best units
+    t->layout = l;
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, kbi_table_keep(t, &cut));
+    title = alone ? "" : kbi_table_clean(t, title);
+    if (kbi_width(title, strlen(title)) > l.label) kbi_table_wrap(t, 0, title), title = "";
+    kbi_table_pad(t, -l.label, title);
     kbi_table_colour(t, "\033[0m");
-    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
-    for (int i = 0; i < t->n_cells; i++) {
-        int width = t->cells[i].width;
+    for (int i = 0; i < l.n_cells; i++) {
+        int width = l.cells[i].width;
         kbi_puts(&t->text, " ");
-        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
-                      kbi_table_clean(t, t->cells[i].title));
+        kbi_table_pad(t, l.cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
+                      kbi_table_clean(t, l.cells[i].title));
     }
     kbi_table_line_end(t);
 }
 
-// won: nobody knows (0), this one, perhaps (1) or surely (2).
+// --- rows ---
+
+// The rest of the row of a case that has a time. won: 0, 1 if it has the shortest time, 2 if significantly so.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
-    int used = t->label;
-    bool compared = false, memory = r->roof && kbi_roof_is_memory(r->roof);
-    for (int i = 0; i < t->n_cells; i++) {
-        int column = t->cells[i].what.column;
-        const char* s = kbi_table_value(t, &t->cells[i], r);
-        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // for a sign
+    int used = t->layout.label;
+    bool memory = r->roof && kbi_roof_is_memory(r->roof);
+    kbi_text marks = KBI_BLANK;
+    for (int i = 0; i < t->layout.n_cells; i++) {
+        const kbi_cell* cell = &t->layout.cells[i];
+        int column = cell->what.column;
+        const char* s = kbi_table_value(t, cell, r);
+        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // room for a sign
         kbi_puts(&t->text, " ");
-        used += 1 + kbi_table_pad(t, t->cells[i].width, s);
-        compared |= column == KBI_COLUMN_SPEEDUP;
-        t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
-        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory;
-        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
-            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
-            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
-            t->most = KBI_MAX(t->most, processes);
-        }
+        used += 1 + kbi_table_pad(t, cell->width, s);
+        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision))
+            t->signs |= 1u << (r->processes > 1 ? KBI_SIGN_SEVERAL : KBI_SIGN_ONE);
+        if (column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory)
+            t->signs |= 1u << KBI_SIGN_COLD;
+        if (column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj)) t->signs |= 1u << KBI_SIGN_ENERGY;
+        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_EQUIVALENT) t->signs |= 1u << KBI_SIGN_EQUAL;
+        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_UNRESOLVED) t->signs |= 1u << KBI_SIGN_OPEN;
     }
-    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
-    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
-    t->apart |= r->message && strstr(r->message, kbi_apart_note);
+    if (won == 1) t->signs |= 1u << KBI_SIGN_OPEN;
+    if (r->message && strstr(r->message, kbi_apart_note)) t->signs |= 1u << KBI_SIGN_APART;
     if (won) {
-        kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
-        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
+        kbi_table_colour(t, "\033[0;1;32m");
+        used += kbi_table_pad(t, 0, won > 1 ? " fastest" : " fastest?");
         kbi_table_colour(t, "\033[0m");
-        used += won > 1 ? 8 : 9;
     }
-    // the marks of the flags: as many as have room, and a + when there are more
-    int marks = 0, room = t->how.width - used;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) marks += r->flags >> f & 1 && *kbi_flags[f].mark;
-    room = room / 3 >= marks ? marks : KBI_MAX((room - 1) / 3, 1);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
         t->flagged[f]++;
-        if (room > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark);
-        if (room-- == 0) kbi_puts(&t->text, "+");
+        kbi_putf(&marks, " %s", kbi_flags[f].mark);
     }
+    int room = KBI_MAX(t->how.width - used, (int)KBI_MARKS_WIDTH);
+    bool fits = marks.n <= (size_t)room; // otherwise "+" follows those that do
+    kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
+    kbi_text_free(&marks);
     kbi_table_line_end(t);
-    // these two flags have numbers of their own
+    // the messages of these two flags contain numbers
     bool numbers =
         (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
     if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
@@ -12392,151 +12369,125 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// A word instead of a number, and what happened: on the line when it has room, else below it.
-static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
+// The rest of the row of a case that has no time: a flag or "skipped", and the reason, if necessary on a line below.
+static void kbi_table_reason(kbi_table* t, const kb_result* r) {
+    const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
         if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
-        word = kb_flag_name((kb_flag)f);
+        status = kb_flag_name((kb_flag)f);
         t->flagged[f]++;
     }
     kbi_puts(&t->text, " ");
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
-    kbi_puts(&t->text, word);
+    kbi_puts(&t->text, status);
     kbi_table_colour(t, "\033[0m");
-    // what the line above the table says for all is not repeated
+    // the line about the machine already says why there is no GPU
     const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
-    if (*why && t->label + 3 + (int)strlen(word) + kbi_width(why, strlen(why)) <= t->how.width)
-        kbi_putf(&t->text, ": %s\n", why);
-    else
-        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
+    bool fits = *why && t->layout.label + 3 + (int)strlen(status) + kbi_width(why, strlen(why)) <= t->how.width;
+    kbi_putf(&t->text, "%s%s\n", fits ? ": " : "", fits ? why : "");
+    if (!fits) kbi_table_wrap(t, 4, why);
 }
 
 // --- order ---
 
-static const kbi_table* kbi_table_sorted; // for qsort
+static const kbi_table* kbi_table_sorted; // the table whose rows qsort sorts
 
-// Below 0: a stands above b by --sort. Records without a value stand last either way; equal ones stay in order.
+// Compares two rows by the sort keys. Rows without a value come last in both directions; equal rows stay in order.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
         const kbi_shown* by = &kbi_table_sorted->order[i];
-        const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
-        double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
-        bool has = x || kbi_finite(p), other = y || kbi_finite(q);
-        int order = !has || !other ? 0 : x && y ? strcmp(x, y) : (p > q) - (p < q);
-        if (has != other) return has ? -1 : 1;
+        const char *text_a = kbi_field_words(a, by->key), *text_b = kbi_field_words(b, by->key);
+        double x = kbi_shown_number(a, by), y = kbi_shown_number(b, by);
+        bool has_a = text_a || kbi_finite(x), has_b = text_b || kbi_finite(y);
+        int order = !has_a || !has_b ? 0 : text_a && text_b ? strcmp(text_a, text_b) : (x > y) - (x < y);
+        if (has_a != has_b) return has_a ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return (a > b) - (a < b); // of one array
+    return (a > b) - (a < b); // both are elements of one array
 }
 
-// Whether two stand under one heading, so that --sort orders them together.
+// Whether two cases stand below the same heading, so that they are sorted together. A resumed run continues a run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed); // or resumed
+    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
 // --- records ---
 
-// The machine, above everything else and wherever it changes. Its roof does not identify it: measured again, after a
-// crash, it is a little different.
+// Prints the machine when it changes. The copy bandwidth does not identify a machine, because it is measured again
+// after a crash.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
-    char roof[40];
+    char copy[40];
     kbi_text line = KBI_BLANK;
-    kbi_putf(&line, "kbench %s  ", r->kbench_version ? r->kbench_version : "");
+    kbi_putf(&line, "kbench %s ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
         const char* capability = r->compute_capability ? r->compute_capability : "";
         int major = (int)strcspn(capability, ".");
-        kbi_putf(&line, "%s  sm_%.*s%s  driver %s  CUDA %s  ", r->gpu, major, capability,
-                 capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
+        kbi_putf(&line, "%s sm_%.*s%s driver %s CUDA %s ", r->gpu + (strncmp(r->gpu, "NVIDIA ", 7) ? 0 : 7), major,
+                 capability, capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
                  r->cuda ? r->cuda : "-");
         if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
-        kbi_putf(&line, "CPU times (%s)  %s", r->no_gpu ? r->no_gpu : "no GPU",
-                 r->cpu ? r->cpu : "processor unknown");
+        kbi_putf(&line, "CPU times (%s) %s", r->no_gpu ? r->no_gpu : "no GPU", r->cpu ? r->cpu : "processor unknown");
     }
     uint64_t machine = kbi_hash((uint64_t)r->device, line.s) | 1;
-    if (r->gpu && !r->tool) kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+    if (r->gpu && !r->tool) kbi_putf(&line, "copy %s GB/s", kbi_show(r->copy_roof_gbps, 4, copy));
     if (!t->bare && machine != t->machine) {
         if (t->machine) kbi_puts(&t->text, "\n");
         t->machine = machine;
-        t->n_cells = 0;
+        t->heading = 0;
         kbi_table_wrap(t, 0, line.s);
     }
     kbi_text_free(&line);
 }
 
-// Counts a group for the summary: who won it, and by how much over the baseline. The baseline itself has no speedup:
-// if it won, the next one's is turned round.
-static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, const kb_result* best) {
+// Counts the result of a comparison for the summary. winner: empty if none is significant.
+static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
-    int timed = 0;
-    const kb_result* next = NULL;
     memset(&w, 0, sizeof w);
-    for (int i = 0; i < n; i++) {
-        bool good = rows[i]->status == KB_OK;
-        timed += good;
-        if (good && rows[i] != best && kbi_finite(rows[i]->speedup) && (!next || rows[i]->speedup > next->speedup))
-            next = rows[i];
+    snprintf(w.operation, sizeof w.operation, "%s", kbi_table_operation(t, r));
+    snprintf(w.winner, sizeof w.winner, "%s", winner);
+    int i = 0;
+    while (i < t->n_wins && (!kbi_is(t->wins[i].operation, w.operation) || !kbi_is(t->wins[i].winner, w.winner))) i++;
+    if (i == t->n_wins) {
+        t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
+        t->wins[t->n_wins++] = w;
     }
-    if (timed < 2 || !best) return;
-    snprintf(w.operation, sizeof w.operation, "%s%s%s", best->operation ? best->operation : "",
-             best->direction ? " " : "", best->direction ? best->direction : "");
-    snprintf(w.winner, sizeof w.winner, "%s",
-             best->winner_certain == 1 && best->implementation ? best->implementation : "");
-    w.groups = 1;
-    w.least = w.low = w.high = NAN;
-    if (best->baseline && !kbi_is(best->implementation, best->baseline)) {
-        snprintf(w.over, sizeof w.over, "%s", best->baseline);
-        w.least = best->speedup, w.low = best->speedup_low, w.high = best->speedup_high;
-    } else if (next && next->implementation) {
-        snprintf(w.over, sizeof w.over, "%s", next->implementation);
-        w.least = 1 / next->speedup, w.low = 1 / next->speedup_high, w.high = 1 / next->speedup_low;
-    }
-    w.most = w.least;
-    for (int i = t->n_wins - 1; i >= 0; i--) {
-        kbi_wins* a = &t->wins[i];
-        if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
-        a->groups++;
-        if (!kbi_is(a->over, w.over)) snprintf(a->over, sizeof a->over, "the next");
-        a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
-        a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
-        return;
-    }
-    t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
-    t->wins[t->n_wins++] = w;
+    t->wins[i].groups++;
 }
 
-// Rows that stand together: a comparison, whose cases differ in the implementation alone, or cases without one.
-static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+// Prints rows: a comparison group, or cases without a comparison.
+static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
     const kb_result* best = NULL;
+    int timed = 0;
     kbi_table_machine(t, rows[0]);
-    kbi_table_follow(t, rows, n, contest);
-    if (contest) {
-        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0], NULL);
+    kbi_table_heading(t, rows, n, compared);
+    if (compared) {
+        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0]);
         kbi_table_wrap(t, 1, kbi_table_text(t, "%s%s%s", dtype, *dtype && *shape ? " " : "", shape));
     }
-    for (int i = 0; i < n && contest; i++)
-        if (rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
-            (!best || rows[i]->time_ms < best->time_ms))
+    for (int i = 0; i < n && compared; i++) {
+        if (rows[i]->status != KB_OK) continue;
+        timed++;
+        if (kbi_is(rows[i]->winner, rows[i]->implementation) && (!best || rows[i]->time_ms < best->time_ms))
             best = rows[i];
-    if (contest) kbi_table_won(t, rows, n, best);
+    }
+    if (timed > 1 && best) kbi_table_won(t, best, best->winner_certain == 1 ? best->implementation : "");
     for (int i = 0; i < n; i++) {
         const kb_result* r = rows[i];
-        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1;
-        const char *axes, *label = kbi_table_label(t, r, contest, &axes);
-        uint64_t names = *axes ? kbi_hash(0, axes) : t->axes;
-        if (t->axes != names) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
-        t->axes = names;
-        kbi_puts(&t->text, t->alone ? "" : " ");
+        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1, indent = !t->alone;
+        const char* label = kbi_table_label(t, r, compared);
         if (won) kbi_table_colour(t, "\033[1m");
-        kbi_table_cut(t, t->label - !t->alone, label);
+        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // the label has a line of its own
+            kbi_table_wrap(t, indent, label), label = "";
+        kbi_puts(&t->text, indent ? " " : "");
+        kbi_table_pad(t, indent - t->layout.label, label);
         if (r->status == KB_OK)
             kbi_table_numbers(t, r, won);
         else
-            kbi_table_word(t, r);
+            kbi_table_reason(t, r);
         t->ok += r->status == KB_OK;
         t->failed += r->status == KB_FAILED;
         t->skipped += r->status == KB_SKIPPED;
@@ -12547,84 +12498,23 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     for (int64_t first = 0, end; first < n; first = end) {
         for (end = first + 1; end < n && kbi_same_group(&records[first], &records[end]);) end++;
-        bool contest = end - first > 1;
-        while (t->n_order && !contest && end < n && kbi_table_together(&records[first], &records[end]) &&
+        bool compared = end - first > 1;
+        while (t->n_order && !compared && end < n && kbi_table_together(&records[first], &records[end]) &&
                !(end + 1 < n && kbi_same_group(&records[end], &records[end + 1])))
             end++;
         const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
         kbi_table_sorted = t;
         qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
-        kbi_table_block(t, rows, (int)(end - first), contest);
+        kbi_table_block(t, rows, (int)(end - first), compared);
         KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-// --- what stands under the table: what its signs mean, who won, and what is in doubt ---
+// --- below the table ---
 
-static void kbi_summary_signs(kbi_table* t) {
-    char text[80] = "+-: 95 % of the median and its bias within one process (--procs N: over N)";
-    if (t->most > 1) snprintf(text, sizeof text, "+-: 95 %% over %lld processes", (long long)t->most);
-    if (t->most > t->fewest)
-        snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
-                 (long long)t->most);
-    const struct {
-        bool shown;
-        const char* text;
-    } signs[] = {
-        { t->most > 0 && !t->how.quiet, text },
-        { t->cold && !t->how.quiet, "cold: up to an L2 cache of written data may reach memory after the time ends" },
-        { t->energy && !t->how.quiet,
-          "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included" },
-        { t->equivalent, "=: within 1 % of the baseline." },
-        { t->unresolved, "~, fastest?: not certain at 95 %." },
-        { t->apart, kbi_apart_note },
-    };
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(signs); i++) {
-        if (!signs[i].shown) continue;
-        if (!any) kbi_puts(&t->text, "\n");
-        any = true;
-        kbi_table_wrap(t, 0, signs[i].text);
-    }
-}
-
-// The groups of one operation in a sentence: who won most of them and by how much, who won others, and how many have
-// no significant winner.
-static void kbi_summary_winner(kbi_table* t, const char* operation) {
-    char least[40], most[40], low[40], high[40];
-    kbi_text line = KBI_BLANK;
-    const kbi_wins* first = NULL;
-    int all = 0, open = 0;
-    for (int i = 0; i < t->n_wins; i++) {
-        const kbi_wins* w = &t->wins[i];
-        if (!kbi_is(w->operation, operation)) continue;
-        all += w->groups;
-        if (!*w->winner)
-            open = w->groups;
-        else if (!first || w->groups > first->groups)
-            first = w;
-    }
-    kbi_putf(&line, "%s: %s", operation, first ? first->winner : "no significant winner");
-    if (first) kbi_puts(&line, " is fastest");
-    if (all > 1) kbi_putf(&line, " in %d of %d", first ? first->groups : all, all);
-    if (first && kbi_finite(first->least)) {
-        kbi_putf(&line, ", %sx", kbi_digits(first->least, 3, least));
-        if (!kbi_is(kbi_digits(first->most, 3, most), least)) kbi_putf(&line, " to %sx", most);
-        kbi_putf(&line, " %s", first->over);
-        if (kbi_finite(first->low) && kbi_finite(first->high))
-            kbi_putf(&line, " [%s, %s]", kbi_digits(first->low, 3, low), kbi_digits(first->high, 3, high));
-    }
-    for (int i = 0; i < t->n_wins && first; i++)
-        if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
-            kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
-    if (first && open) kbi_putf(&line, "; nobody surely in %d", open);
-    kbi_table_wrap(t, 0, line.s);
-    kbi_text_free(&line);
-}
-
-// Each flag that was raised, once: what happened, why that matters, and what to do.
+// Explains each flag that was raised: what happened, why it matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
     bool any = false;
@@ -12646,20 +12536,24 @@ static void kbi_summary_flags(kbi_table* t) {
     }
 }
 
-// All of it, and how many cases there were.
+// Explains signs and flags, names the winners of each operation, and counts the cases.
 static void kbi_table_end(kbi_table* t) {
     int64_t n = t->ok + t->failed + t->skipped;
-    int operations = 0;
-    kbi_summary_signs(t);
-    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
-        int k = 0;
-        while (!kbi_is(t->wins[k].operation, t->wins[i].operation)) k++;
-        if (k < i || (operations++ >= KBI_WINNERS_ALL && !t->how.verbose)) continue;
-        if (operations == 1) kbi_puts(&t->text, "\n");
-        kbi_summary_winner(t, t->wins[i].operation);
+    const char* gap = "\n";
+    for (int i = 0; i < KBI_COUNT(kbi_signs); i++) {
+        if (!(t->signs >> i & 1) || (t->how.quiet && !kbi_signs[i].quiet)) continue;
+        kbi_puts(&t->text, gap), gap = "";
+        kbi_table_wrap(t, 0, kbi_signs[i].text);
     }
-    if (operations > KBI_WINNERS_ALL && !t->how.verbose)
-        kbi_putf(&t->text, "and %d more: -v tells of all\n", operations - KBI_WINNERS_ALL);
+    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
+        const kbi_wins* w = &t->wins[i];
+        int all = 0;
+        for (int k = 0; k < t->n_wins; k++) all += kbi_is(t->wins[k].operation, w->operation) ? t->wins[k].groups : 0;
+        const char* winner = *w->winner ? kbi_table_text(t, "%s is fastest", w->winner) : "no significant winner";
+        kbi_puts(&t->text, i ? "" : "\n");
+        const char* count = all > 1 ? kbi_table_text(t, " in %d of %d comparisons", w->groups, all) : "";
+        kbi_table_wrap(t, 0, kbi_table_text(t, "%s: %s%s", w->operation, winner, count));
+    }
     kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
@@ -12687,30 +12581,25 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A text of
-// others is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
+// RFC 4180: a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME. A text has one
+// line. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: the signs of full width).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
     const char *p = clean.s + strspn(clean.s, " "), *quote = clean.s[strcspn(clean.s, ",;\"\t")] ? "\"" : "";
-    bool wide = strncmp(p, "\xef\xbc", 2) == 0 && strchr("\x8b\x8d\x9d\xa0", p[2]); // + - = @ of full width
-    kbi_puts(t, quote);
-    if ((*p && strchr("=+-@", *p)) || wide) kbi_puts(t, "'");
+    kbi_putf(t, "%s%s", quote, *p && strchr("=+-@\xef", *p) ? "'" : "");
     for (p = clean.s; *p; p++) kbi_puts(t, *p == '"' ? "\"" : ""), kbi_put(t, p, 1);
     kbi_puts(t, quote);
     kbi_text_free(&clean);
 }
 
 static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
-    const char* before = "";
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(flags >> f & 1)) continue;
-        kbi_putf(t, "%s%s", before, kb_flag_name((kb_flag)f));
-        before = " ";
-    }
+    const char* blank = "";
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (flags >> f & 1) kbi_putf(t, "%s%s", blank, kb_flag_name((kb_flag)f)), blank = " ";
 }
 
-// The names of all values of such an object, in the order in which they turn up; to be freed.
+// The names in the params, counters or environment of all records, in order of appearance. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -12718,59 +12607,61 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     for (int64_t i = 0; i < n; i++) {
         const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
         for (int64_t k = 0; k < object->n; k++) {
-            const char* name = object->of[k].name;
-            if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, name))) continue;
+            if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, object->of[k].name))) continue;
             names = (const char**)kbi_grow((void*)names, sizeof(char*) * (size_t)(*count + 1));
-            names[(*count)++] = name;
+            names[(*count)++] = object->of[k].name;
         }
     }
     kbi_set_free(&known);
     return names;
 }
 
-// A row: of a record, or the heading (NULL).
-static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
+static void kbi_csv_value(kbi_text* t, const kb_result* r, const kbi_key* key) {
     char number[40];
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        const kbi_key* key = &kbi_keys[i];
-        if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
-        const char* words = r ? kbi_field_words(r, key) : key->name;
-        double x = r ? kbi_field_number(r, key) : (double)NAN;
-        kbi_puts(t, i ? "," : "");
-        if (r && key->kind == KBI_KIND_flags)
-            kbi_csv_flags(t, r->flags);
-        else if (words)
-            kbi_csv_text(t, key->kind != KBI_KIND_truth || !r ? words : kbi_is(words, "yes") ? "true" : "false");
-        else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-            kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-        else if (kbi_finite(x))
-            kbi_puts(t, kbi_number(x, number));
-    }
+    const char* text = kbi_field_words(r, key);
+    double x = kbi_field_number(r, key);
+    if (key->kind == KBI_KIND_flags)
+        kbi_csv_flags(t, r->flags);
+    else if (key->kind == KBI_KIND_truth)
+        kbi_puts(t, !text ? "" : kbi_is(text, "yes") ? "true" : "false");
+    else if (text)
+        kbi_csv_text(t, text);
+    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
+        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+    else if (kbi_finite(x))
+        kbi_puts(t, kbi_number(x, number));
 }
 
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    static const struct {
-        const char *key, *before;
-    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    static const char* const objects[3][2] = { { "params", "params." },
+                                               { "counters", "counter:" },
+                                               { "environment", "environment." } };
     const char** names[3];
     int count[3];
-    for (int64_t i = -1; i < n; i++) {
+    for (int64_t i = -1; i < n; i++) { // -1: the heading
         const kb_result* r = i < 0 ? NULL : &records[i];
-        kbi_csv_keys(t, r);
+        for (int k = 0; k < KBI_COUNT(kbi_keys); k++) {
+            const kbi_key* key = &kbi_keys[k];
+            if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
+            kbi_putf(t, "%s%s", k ? "," : "", r ? "" : key->name);
+            if (r) kbi_csv_value(t, r, key);
+        }
         for (int o = 0; o < KBI_COUNT(objects); o++) {
-            const kbi_key* key = kbi_key_named(objects[o].key);
+            const kbi_key* key = kbi_key_named(objects[o][0]);
             if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
             for (int k = 0; k < count[o]; k++) {
                 kbi_text value = KBI_BLANK;
                 const kb_param* p =
                     r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
-                kbi_puts(t, ",");
                 if (!r)
-                    kbi_putf(&value, "%s%s", objects[o].before, names[o][k]), kbi_csv_text(t, value.s);
-                else if (p && p->type == KB_AXIS_STRINGS)
-                    kbi_csv_text(t, p->s ? p->s : "");
+                    kbi_putf(&value, "%s%s", objects[o][1], names[o][k]);
                 else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-                    kbi_param_text(&value, p), kbi_puts(t, value.s);
+                    kbi_param_text(&value, p);
+                kbi_puts(t, ",");
+                if (!r || (p && p->type == KB_AXIS_STRINGS))
+                    kbi_csv_text(t, value.n ? value.s : "");
+                else
+                    kbi_puts(t, value.n ? value.s : "");
                 kbi_text_free(&value);
             }
         }
@@ -12783,56 +12674,38 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
   >>progress  render: the progress line on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
-// groups that are over took of theirs says what the others will take of theirs.
-typedef struct kbi_pace {
-    double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
-    double took;           // by those that are over
-    double began;          // the one that is being measured
-    double said;           // the time left that was shown last; infinite: none
-} kbi_pace;
-
-static double kbi_time_estimated(const kbi_pace* p, double at) {
-    double rest = KBI_MAX(p->all - p->over - p->now, 0.0);
-    double part =
-        p->all > 0 ? (p->took + rest + p->now) / p->all : 1; // of what is allowed, if the rest takes all of it
-    return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
-}
-
-// What is shown never rises, nor above what all the groups that are left may take: a time left that goes up and down is
-// of no use.
-static double kbi_time_left(const kbi_pace* p, double at) {
-    double most = KBI_MAX(p->all - p->over, 0.0);
-    return KBI_MIN(KBI_MIN(kbi_time_estimated(p, at), p->said), most);
-}
-
 typedef struct kbi_progress {
     bool on, shown;
-    int process, processes; // which of how many that measure the same
-    int64_t began, last;
-    kbi_pace pace; // in seconds since began
+    int process, processes; // index and number of the processes that measure the same cases
+    int64_t began, last;    // ns: when the cases of a device began; when the line was last written
+    double allowed, finished, current; // s: allowed to all groups of the device, its finished groups, its current group
+    double took, group_began;          // s: taken by the finished groups; from `began` to the current group
 } kbi_progress;
 
 static void kbi_progress_open(kbi_progress* p, bool wanted) {
-    p->on = wanted && kbi_terminal(stderr); // a dumb one knows no way back in its line
+    p->on = wanted && kbi_terminal(stderr);
     p->shown = false;
     p->last = 0;
 }
 
-// A device, whose groups may take so long together.
-static void kbi_progress_begin(kbi_progress* p, double allowed) {
-    memset(&p->pace, 0, sizeof p->pace);
-    p->pace.all = allowed;
-    p->pace.said = INFINITY;
+static void kbi_progress_begin(kbi_progress* p, double allowed) { // a device; allowed: s, for all of its groups
+    p->allowed = allowed;
+    p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // the one before is over
+static void kbi_progress_group(kbi_progress* p, double allowed) { // the next group, for which the options allow this
     double now = (double)(kbi_now() - p->began) * 1e-9;
-    if (p->pace.now > 0) p->pace.took += now - p->pace.began;
-    p->pace.over += p->pace.now;
-    p->pace.now = allowed;
-    p->pace.began = now;
+    if (p->current > 0) p->took += now - p->group_began;
+    p->finished += p->current;
+    p->current = allowed;
+    p->group_began = now;
+}
+
+// The estimated remaining seconds: groups take as much of the allowed time as the finished groups did.
+static double kbi_time_left(const kbi_progress* p, double now) {
+    double share = p->finished > 0 ? p->took / p->finished : 1;
+    return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
 }
 
 static void kbi_progress_clear(kbi_progress* p) {
@@ -12840,13 +12713,13 @@ static void kbi_progress_clear(kbi_progress* p) {
     p->shown = false;
 }
 
-// The line again, in place: what is said first, and a name as far as there is room.
-static void kbi_progress_line(const char* said, const char* name) {
+// Rewrites the line: the progress, and the name if it fits in at least eight columns.
+static void kbi_progress_line(const char* progress, const char* name) {
     kbi_text clean = KBI_BLANK, line = KBI_BLANK;
-    int width = kbi_terminal_width(stderr) - 1; // a terminal may begin a new line after its last column
-    kbi_cut(&line, said, width);
+    int width = kbi_terminal_width(stderr) - 1; // some terminals start a new line after the last column
+    kbi_cut(&line, progress, width);
     kbi_clean(&clean, name);
-    int room = width - 2 - (int)strlen(said);
+    int room = width - 2 - (int)strlen(progress);
     if (room >= 8 && clean.n) kbi_puts(&line, "  "), kbi_cut(&line, clean.s, room);
     fprintf(stderr, "\r%s\033[K", line.s);
     fflush(stderr);
@@ -12855,85 +12728,69 @@ static void kbi_progress_line(const char* said, const char* name) {
 }
 
 static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
-    char left[64] = "", which[48] = "", said[160], span[40];
+    char left[64] = "", process[48] = "", progress[160], span[40];
     int64_t now = kbi_now();
+    double seconds = (double)(now - p->began) * 1e-9;
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
-    double seconds = (double)(now - p->began) * 1e-9;
-    if (seconds > 1) {
-        double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
-        if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
-            snprintf(left, sizeof left, "  longer than planned");
-        else
-            snprintf(left, sizeof left, "  %s left", kbi_show_span(floor(shown + 0.5), span));
-    }
-    if (p->processes > 1) snprintf(which, sizeof which, " process %d of %d", p->process + 1, p->processes);
-    snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
-    kbi_progress_line(said, name);
+    kbi_show_span(floor(kbi_time_left(p, seconds) + 0.5), span);
+    if (seconds > 1) snprintf(left, sizeof left, "  %s left", span);
+    if (p->processes > 1) snprintf(process, sizeof process, " process %d of %d", p->process + 1, p->processes);
+    snprintf(progress, sizeof progress, "[%d/%d]%s%s", done + 1, all, process, left);
+    kbi_progress_line(progress, name);
     p->shown = true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
+  >>budget    program: --budget, a time for the whole run: the share of each case, and the cases left out.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Each case gets the same share of the time that is left, as the --max-time of its group; later cases get what it does
-// not need. A case takes more than its share: set-up, check, audit, and the fewest samples. The time that earlier cases
-// took beyond their shares is set aside for the later ones.
+// All remaining cases get the same share of the remaining time; a share is the max_time of a group. A case also takes
+// time for set-up, check, audit and the fewest samples. Its mean over the measured cases is reserved for each case.
 typedef struct kbi_budget {
-    int64_t until;           // ns; 0: there is none
-    double turns, cases;     // still to be measured, by each process: how many max_times that takes, and cases
-    double beyond, measured; // seconds that cases took beyond their shares, in all, and how many they were
-    bool begun;              // a group: the first is measured however little time there is
-    int less, left_out;      // cases that had too little; that were not run
+    int64_t until;             // ns: when the budget ends; 0: there is none
+    double shares, cases;      // still to be measured, over all processes: shares that groups take; cases
+    double overhead, measured; // seconds that cases took beyond their shares; number of these cases
+    bool begun;                // a group was measured; the first one is measured in any event
+    int left_out;              // number of cases that were not run
 } kbi_budget;
 
-// More cases to be measured, or fewer: a group of n takes each process n + 1 times of sampling (one if alone), and half
-// of such a time for each warm-up, as kbi_group_seconds counts them.
+// Adds the cases of a group (n < 0: removes them). A group takes a share for each case, one for the A/A control if it
+// has several cases, and half a share for each warm-up: see kbi_group_seconds.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
-    b->turns += processes * (n ? warm * n + n + (n > 1) : 0);
+    b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
     b->cases += processes * n;
 }
 
-// The max_time of the next group, within --max-time and --min-time.
+// The max_time of the next group in seconds, limited by max_time and min_time of the options.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
-    double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
+    double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->overhead / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
-    double share = (left - each * b->cases) / KBI_MAX(b->turns, 1.0);
+    double share = (left - each * b->cases) / KBI_MAX(b->shares, 1.0);
     if (o->on[KBI_OPTION_max_time]) share = KBI_MIN(share, o->max_time);
     return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
 }
 
-// A group of n cases took so many seconds of this share.
+// Notes that a group of n cases with this share took so many seconds.
 static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
-    double beyond = seconds - kbi_group_seconds(o, share, n);
+    double overhead = seconds - kbi_group_seconds(o, share, n);
     b->begun = true;
     b->measured += n;
-    b->beyond += KBI_MAX(beyond, 0.0);
+    b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. One process by itself gives no record: as much time as the first process
-// has taken for this batch is kept for the second one.
-static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
+// Whether there is no time for another group. A record needs two of several processes. Therefore the second process is
+// always run, and the first one leaves it as much time as it took for the batch itself.
+static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
-    return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
-}
-
-// A case that was measured in a share: whether more time would have made its interval narrower.
-static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
-    b->less += b->until && r->status == KB_OK && share < o->max_time && !o->iters && !(r->precision <= o->precision);
+    return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
 }
 
 static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
-    char text[40];
-    kbi_number(o->budget, text);
-    if (b->less)
-        kbi_warn("--budget %ss: %d case%s had too little time for the precision that was asked for", text, b->less,
-                 b->less == 1 ? "" : "s");
     if (b->left_out)
-        kbi_warn("--budget %ss: %d not run%s", text, b->left_out,
-                 o->jsonl ? "; the same command with --resume goes on with them" : "");
+        kbi_warn("--budget %gs: %d not run%s", o->budget, b->left_out,
+                 o->jsonl ? "; the same command with --resume runs them" : "");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13161,64 +13018,54 @@ static int kbi_worker_main(const kbi_options* o) {
 enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
-    kbi_signature mark; // how such a file begins
+    kbi_signature mark; // the first lines of such a file
     void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps; // an output asks for all records at the end
-    kb_result* kept;
+    bool keeps;      // an output needs all records at the end of the run
+    kb_result* kept; // these records; the structure owns them
     int64_t n_kept;
 } kbi_outputs;
 
 // --- one file for one option ---
 
-typedef struct kbi_destination { // where an option writes
-    const char* option;          // without its --; NULL: no option, but stdout or stderr
-    char* path;                  // from the root on, behind all links
-} kbi_destination;
-
+// The real paths of the files that options write, while kbi_outputs_apart runs. option: NULL: stdout or stderr.
 static struct kbi_destinations {
-    kbi_destination of[KBI_OUTPUT_FILES + 4];
+    const char* options[KBI_OUTPUT_FILES + 4];
+    char* paths[KBI_OUTPUT_FILES + 4];
     int n;
 } kbi_destinations;
 
-// Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
-// there.
+// Notes that an option writes a file. Returns false after an error message if something else writes the same file. A
+// device such as /dev/null may be written by several.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
-    bool standard = kbi_is(path, "-"), apart = true;
-    if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
+    bool standard = kbi_is(path, "-");
+    int same = 0;
+    if (all->n == KBI_COUNT(all->paths)) return kbi_error("--%s: too many files", option), false;
     char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
-    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
-    for (int i = 0; i < all->n && apart && !device; i++) {
-        const kbi_destination* before = &all->of[i];
-        apart = !kbi_is(before->path, real);
-        if (!apart && !before->option)
-            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, path);
-        else if (!apart && standard)
-            kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
-        else if (!apart)
-            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, path);
-    }
-    all->of[all->n].option = option;
-    all->of[all->n++].path = real;
+    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode);
+    while (same < all->n && (device || !kbi_is(all->paths[same], real))) same++;
+    bool apart = same == all->n;
+    if (!apart)
+        kbi_error("%s%s and --%s %s are one file; give each its own", all->options[same] ? "--" : "",
+                  all->options[same] ? all->options[same] : "stdout or stderr", option, standard ? "(stdout)" : path);
+    all->options[all->n] = option;
+    all->paths[all->n++] = real;
     return apart;
 }
 
-// Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
-// error message.
+// Checks that every option writes to its own file, and none to the file of stdout or stderr. False after an error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
+    struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
-    for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
-        bool plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-        if (plain)
-            kbi_destinations.of[kbi_destinations.n++].path =
-                kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
-    }
+    for (int file = 1; file <= 2; file++)
+        if (fstat(file, &about) == 0 && S_ISREG(about.st_mode))
+            all->paths[all->n++] = kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
@@ -13227,14 +13074,14 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             apart = kbi_destination_take(i->option, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
-    for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
-    memset(&kbi_destinations, 0, sizeof kbi_destinations);
+    for (int i = 0; i < all->n; i++) KBENCH_FREE(all->paths[i]);
+    memset(all, 0, sizeof *all);
     return apart;
 }
 
 // --- opened, written, closed ---
 
-static kbi_outputs* kbi_outputs_now; // of this run, for an output that opens files of its own
+static kbi_outputs* kbi_outputs_now; // of this run, for outputs that open further files
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
@@ -13244,22 +13091,20 @@ static void kbi_outputs_free(kbi_outputs* all) {
     all->n_kept = all->n = 0;
 }
 
-// A file that is written at the end. False after an error message.
+// Opens a file that `fill` fills at the end of the run. Returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     kbi_output_file* f = &all->of[all->n];
-    memset(f, 0, sizeof *f);
     f->mark = *mark;
     f->fill = fill;
-    bool good = kbi_out_open(&f->to, option, path, &f->mark, append);
-    all->n += good;
-    all->keeps = true;
-    return good;
+    if (!kbi_out_open(&f->to, option, path, &f->mark, append)) return false;
+    all->n++;
+    return all->keeps = true;
 }
 
-// All files that outputs ask for but those of >>store; false after an error message, with nothing left open.
+// Opens the files of all outputs. Returns false after an error message; then all files are closed again.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -13271,19 +13116,20 @@ static bool kbi_outputs_open(kbi_outputs* all) {
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
-        all->keeps |= i->on && i->end;
+        all->keeps |= i->end != NULL;
     }
     if (!good) kbi_outputs_free(all);
     return good;
 }
 
-static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
+// Whether an option writes to stdout. The table then goes to stderr.
+static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
-// Takes records that are wanted at the end, with what they own.
+// Takes ownership of records if an output needs them at the end.
 static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
     if (!all->keeps || !n) return;
     all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
@@ -13291,14 +13137,14 @@ static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t
     all->n_kept += n;
 }
 
-// Writes all of them; where there are no records, old files stay.
+// Writes all files. Without records, existing files stay.
 static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
         if (!n && to->file < 0 && to->old.st_nlink) continue;
         all->of[i].fill(&to->waiting, records, n);
-        if (!to->waiting.n) continue; // it put nothing
+        if (!to->waiting.n) continue;
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
         if (errno) kbi_error("writing --%s %s failed: %s", to->option, to->path, strerror(errno));
@@ -13307,8 +13153,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_
     return good;
 }
 
-// The kit's own.
-static void kbi_csv_add(void) {
+static void kbi_csv_add(void) { // registers the output --csv
     static kb_output csv;
     csv.option = "csv", csv.fill = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
     kb_add_output(&csv);
@@ -13320,16 +13165,15 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     return code;
 }
 
-// Where the files are, for a person who looks on.
+// Tells a person at a terminal which files were written.
 static void kbi_say_files(const kbi_options* o) {
     kbi_text line = KBI_BLANK;
-    const char* first[] = { o->json, o->jsonl };
-    for (int i = 0; i < KBI_COUNT(first); i++)
-        if (first[i] && !kbi_is(first[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", first[i]);
+    if (o->json && !kbi_is(o->json, "-")) kbi_putf(&line, ", %s", o->json);
+    if (o->jsonl && !kbi_is(o->jsonl, "-")) kbi_putf(&line, ", %s", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
-            kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
-    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
+            kbi_putf(&line, ", %s", i->value);
+    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s + 2);
     kbi_text_free(&line);
 }
 
@@ -14148,7 +13992,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
             if (k->amend && k->on) k->amend(r, b->first + i);
         if (b->inside[i] && r->status == KB_OK) kbi_record_inside(r, b->inside[i], &s->machine);
-        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
@@ -14308,7 +14151,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
-    s->budget.turns = s->budget.cases = 0;
+    s->budget.shares = s->budget.cases = 0;
     int cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
