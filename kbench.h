@@ -144,34 +144,33 @@ MEMORY RULES
     512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
     allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
-#if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
-#define KBENCH_IMPLEMENTED /* one error is enough: gnu89 understands the declarations that follow */
-#ifdef __STRICT_ANSI__
-#define KBENCH_H
-#endif
-#endif
-#ifndef KBENCH_H
+#elif !defined(KBENCH_H)
 #define KBENCH_H
 
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
 ---------------------------------------------------------------------------------------------------------------*/
 
-/*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
-    KBENCH_CUDA               in the file with the implementation, if it is compiled by a C or C++ compiler but
-                              has the CUDA runtime at hand (-I, -lcudart), and in C or C++ files whose timed
-                              blocks are GPU work; under nvcc it is implied
+/*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
+    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it in the file
+                              with the implementation, and in C or C++ files whose timed blocks submit GPU work.
+                              nvcc implies it
     KBENCH_NO_CUDA            no GPU support, also under nvcc
-    KBENCH_SHARED             makes it a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
+    KBENCH_SHARED             builds a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
                               -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
     KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
-                              the host allocator of the harness itself; define all three or none  */
+                              the host allocator that kbench itself uses; define all three or none  */
 
 #define KBENCH_VERSION_MAJOR 0
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
+// A file with benchmarks refers to one of these symbols. With an implementation of another version, or without CUDA,
+// linking fails, and the name of the missing symbol says why.
+#define KBI_DEMAND kbench_0_1_0
+#define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
 
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
 #error "kbench.h: define all of KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE, or none of them"
@@ -180,9 +179,11 @@ MEMORY RULES
 #if defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
-// strict -std=c11 hides POSIX; this must come before the first system header, and cannot when the user's came
-// earlier: >>util declares then what it needs
+// -std=c11 hides POSIX unless this macro is defined before the first system header.
 #if defined(KBENCH_IMPLEMENTATION) && !defined(_GNU_SOURCE) && !defined(_DEFAULT_SOURCE)
+#if defined(_FEATURES_H) && !defined(__USE_MISC) && !defined(_BSD_SOURCE)
+#error "a system header hides POSIX here: include kbench.h before it, or compile with -std=gnu11"
+#endif
 #define _DEFAULT_SOURCE 1
 #endif
 
@@ -191,7 +192,7 @@ MEMORY RULES
 #include <stdint.h>
 #if defined(__cplusplus) && (defined(__cpp_exceptions) || defined(__EXCEPTIONS))
 #define KBI_EXCEPTIONS 1
-#include <new> // the smallest header that has std::exception; CUDA's own bring it anyway
+#include <new> // the smallest header that declares std::exception; CUDA's headers include it as well
 #else
 #define KBI_EXCEPTIONS 0
 #endif
@@ -206,38 +207,10 @@ MEMORY RULES
 #else
 #define KBI_OPTIMISED 0
 #endif
-// The sanitizers that this file's compiler names, as bits of >>instruments; what it does not name is found at run time.
-#if defined(__has_feature)
-#define KBI_FEATURE(name) __has_feature(name)
-#else
-#define KBI_FEATURE(name) 0
-#endif
-#if defined(KBI_NO_INSTRUMENTS) // tests that run under sanitizers themselves look for none
-#define KBI_INSTRUMENTS 0u
-#elif defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
-#define KBI_INSTRUMENTS 1u
-#elif defined(__SANITIZE_HWADDRESS__) || KBI_FEATURE(hwaddress_sanitizer)
-#define KBI_INSTRUMENTS 2u
-#elif defined(__SANITIZE_THREAD__) || KBI_FEATURE(thread_sanitizer)
-#define KBI_INSTRUMENTS 4u
-#elif KBI_FEATURE(memory_sanitizer)
-#define KBI_INSTRUMENTS 8u
-#else
-#define KBI_INSTRUMENTS 0u
-#endif
-
-// kbench_0_1_0 and kbench_0_1_0_built_with_KBENCH_CUDA: what a file with benchmarks asks of the implementation that it
-// is linked with. Where that is of another version or without CUDA the link fails, and the name says why.
-#define KBI_DEMAND_(major, minor, patch) kbench_##major##_##minor##_##patch
-#define KBI_DEMAND_CUDA_(major, minor, patch) kbench_##major##_##minor##_##patch##_built_with_KBENCH_CUDA
-#define KBI_DEMAND_OF(demand, major, minor, patch) demand(major, minor, patch)
-#define KBI_DEMAND KBI_DEMAND_OF(KBI_DEMAND_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
-#define KBI_DEMAND_CUDA \
-    KBI_DEMAND_OF(KBI_DEMAND_CUDA_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
-#define KBI_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#define KBI_PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 #define KBI_CONSTRUCTOR __attribute__((constructor))
 #if defined(KBENCH_SHARED)
-#define KBI_INLINE // other languages call what this header documents by its own name
+#define KBI_INLINE // other languages call these functions by name, so the library must export them
 #elif defined(__GNUC__) || defined(__clang__)
 #define KBI_INLINE static inline __attribute__((unused))
 #else
@@ -248,58 +221,58 @@ MEMORY RULES
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
+typedef struct CUstream_st* kb_stream; // the same type as cudaStream_t; NULL on the cpu backend
 
 // clang-format off
 typedef enum kb_dtype {
     KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64,
-    KB_TF32,         // stored as f32; what tensor cores take of it
-    KB_E4M3, KB_E5M2 // OCP's floats of 8 bits: up to 448, with no infinity; up to 57344
+    KB_TF32,         // stored as f32; tensor cores round it to 11 significant bits
+    KB_E4M3, KB_E5M2 // the 8-bit floats of the OCP: e4m3 up to 448, without infinity; e5m2 up to 57344
 } kb_dtype;
 
-typedef struct kb_f16 { uint16_t bits; } kb_f16;   // IEEE binary16 where the compiler has no type for it
-typedef struct kb_bf16 { uint16_t bits; } kb_bf16; // bfloat16, likewise, and so on
+// Element types for compilers that have none of their own. __half, __nv_bfloat16, ... of CUDA are accepted as well.
+typedef struct kb_f16 { uint16_t bits; } kb_f16; // IEEE binary16
+typedef struct kb_bf16 { uint16_t bits; } kb_bf16;
 typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 // clang-format on
 
-// What kb_fill writes. Values depend on the seed, the element's index and the number of kb_fill calls before it
-// in the function, and on nothing else. Integers: KB_UNIFORM all bits, KB_NORMAL round(8 * normal) clamped.
+// The values that kb_fill writes. A value depends only on the seed, the index of the element and the number of
+// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL writes round(8 *
+// normal), clamped.
 typedef enum kb_kind {
     KB_ZERO,
-    KB_NORMAL,  // mean 0, deviation 1
+    KB_NORMAL,  // mean 0, standard deviation 1
     KB_UNIFORM, // [0, 1)
-    KB_IOTA     // 0, 1, 2, ...; floats of 8 bits stop at their largest, as GPUs convert
+    KB_IOTA     // 0, 1, 2, ...; 8-bit floats saturate at their largest value
 } kb_kind;
 
-// Where kb_alloc puts a block: what KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED pass.
+// The memory of KB_ALLOC (GPU; host memory on the cpu backend), KB_ALLOC_HOST and KB_ALLOC_PINNED (page-locked).
 typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
-// What a launch does to memory, and so what its bytes are held against: see kb_bytes_as.
+// The kind of memory traffic of a launch. It selects the measured peak that kb_bytes_as compares the bytes with.
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
-typedef enum kb_expectation { // what a timed block may do because it is the thing being measured; see kb_expect
-    KB_EXPECT_TRANSFER = 1,   // copies
-    KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock: timer wall
-    KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock: timer wall
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: timed without the audit, and a note says so;
-                              // of no need where the CUDA calls are inspected
+typedef enum kb_expectation { // operations that a timed block may do because they are to be measured; see kb_expect
+    KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
+    KB_EXPECT_ALLOC = 2,      // allocation and release; the host clock times the block (timer wall)
+    KB_EXPECT_SYNC = 4,       // synchronisation; the host clock times the block (timer wall)
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects. The block is timed without the audit, and the
+                              // record has a note. Unnecessary if CUPTI inspects the CUDA calls
 } kb_expectation;
 
-// Which machine an implementation can run on; see kb_entry.
+// The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags: an ERROR takes the number away and puts its name in the table; a WARN stands beside the number.
-//   x(name, level, mark beside a number, what happened, why the number is not there or not all that it seems,
-//     what to do)
+// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN it prints the mark beside
+// it.
+//   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
 // clang-format off
 #define KB_FLAGS(x) \
     x(VERIFY_FAIL, ERROR, "", "the output is wrong", "the speed of a wrong result means nothing", \
       "fix the kernel, or widen the tolerance of kb_check") \
-    x(STALE, ERROR, "", "the last launch did not write the output that the first launch wrote", \
-      "work done in only one launch would be divided by the number of launches", \
+    x(STALE, ERROR, "", "the last launch did not write the output", "launches that did no work would count", \
       "write the output in every launch; reset state in KB_SAMPLE") \
-    x(WORK_CHANGED, ERROR, "", "later launches did different work from the first launches", \
-      "their time is not the time of the work that was checked", \
+    x(WORK_CHANGED, ERROR, "", "later launches did different work", "their time is not that of the checked work", \
       "do the same work in every launch; reset state in KB_SAMPLE") \
     x(CUDA_ERROR, ERROR, "", "CUDA reported an error", "a failed launch returns at once and would look fast", \
       "run compute-sanitizer to find the failing access or call") \
@@ -311,29 +284,22 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "do not leave the block by break, return or goto; continue is allowed") \
     x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", "the copy would count as kernel time", \
       "move copies out of the block, or declare KB_EXPECT_TRANSFER") \
-    x(SYNC_INSIDE, ERROR, "", "the timed block synchronises with the GPU", \
-      "launch latency and waiting would count as kernel time", \
+    x(SYNC_INSIDE, ERROR, "", "the timed block synchronises with the GPU", "launch latency would be in the time", \
       "synchronise after the block, or declare KB_EXPECT_SYNC") \
-    x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", \
-      "an allocation takes longer than most kernels, and would be in the time", \
+    x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", "an allocation is slower than most kernels", \
       "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
     x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
-      "the timer does not see that work, so the block would look too fast", \
-      "launch on kb->stream, or let it wait for the other stream (an event)") \
-    x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak of this machine", \
-      "less work was done than kb_bytes or kb_flops declare, or none", \
+      "the timer does not see its work", "launch on kb->stream, or let it wait for the other stream (an event)") \
+    x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak", "the declared work was not done", \
       "check kb_bytes, kb_flops and its type, and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
-      "cached data would be reported as data in memory", \
-      "allocate the data with KB_ALLOC, or time cached data: --hot") \
+      "cached data would count as data in memory", "allocate it with KB_ALLOC, or time cached data: --hot") \
     x(TIMEOUT, ERROR, "", "the case took longer than --timeout allows", "it did not finish, so it has no time", \
       "raise --timeout, or look for a hang") \
-    x(OOM, ERROR, "", "there was not enough memory", "the case did not run", \
-      "choose a smaller size, or free memory") \
+    x(OOM, ERROR, "", "there was not enough memory", "the case did not run", "reduce the size, or free memory") \
     x(CRASHED, ERROR, "", "the case crashed or exited", "it did not finish, so it has no time", \
       "run it with --no-isolate under a debugger") \
-    x(OVERRUN, ERROR, "", "the case wrote outside a buffer", \
-      "the write may have changed data, so the output may be right by chance", \
+    x(OVERRUN, ERROR, "", "the case wrote outside a buffer", "the output may be right only by chance", \
       "run compute-sanitizer to find the write") \
     x(BAD_CASE, ERROR, "", "the benchmark function failed or used kbench incorrectly", \
       "the time would not be that of the intended work", "fix the benchmark function as the message says") \
@@ -345,8 +311,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the time may include launch latency", "submit less work in the timed block, and do not synchronise there") \
     x(UNVERIFIED, WARN, "UV", "the output was not checked", "a wrong kernel could be as fast", \
       "call kb_check or KB_CHECK_EACH after the timed block") \
-    x(THROTTLED, WARN, "TH", "the GPU lowered its clock because of power or heat", \
-      "the kernel would be faster on a cool GPU", \
+    x(THROTTLED, WARN, "TH", "the GPU lowered its clock because of power or heat", "a cool GPU would be faster", \
       "let the GPU cool, or lock a clock that it can sustain: nvidia-smi -lgc") \
     x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "the time changes with the clock", \
       "lock the clock (nvidia-smi -lgc), or try --thorough") \
@@ -356,8 +321,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the median lies between an earlier and a later state", "try --thorough, or a longer --warmup") \
     x(AUTOCORR, WARN, "AC", "the samples are autocorrelated (effective sample size below 6)", \
       "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
-    x(BIMODAL, WARN, "BI", "the samples form two groups, each with at least a quarter of them", \
-      "the median belongs to one group, and the next run may give the other", \
+    x(BIMODAL, WARN, "BI", "the samples form two groups of 25 % or more", "the next run may give the other", \
       "look at samples_ms in the record; --procs 5 shows other processes") \
     x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
@@ -366,20 +330,16 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW, WARN, "FE", "there are too few samples for an interval", "the error of the median is unknown", \
       "raise --max-time or --iters") \
     x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
-      "the placement of buffers alone changes the time by up to 3 %", \
-      "allocate with KB_ALLOC, in the same order in every implementation") \
+      "their placement alone changes the time by 3 %", "use KB_ALLOC, in the same order in each implementation") \
     x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
       "end the other processes (see nvidia-smi), or use another --device") \
     x(DECLARED_BYTES, WARN, "DY", "kb_bytes declares over 10 % more bytes than the counters measured", \
-      "GB/s and the share of the peak are too high", \
-      "check the formula of kb_bytes; --counters shows the bytes that moved") \
+      "GB/s and the share of the peak are too high", "compare kb_bytes with the bytes of --counters") \
     x(DECLARED_FLOPS, WARN, "DL", "kb_flops declares over 10 % more operations than the counters measured", \
-      "GFLOP/s and the share of the peak are too high", \
-      "check the formula of kb_flops; --counters shows the operations that ran") \
+      "GFLOP/s and the share of the peak are too high", "compare kb_flops with the operations of --counters") \
     x(CONSTANT_DATA, WARN, "CD", "the inputs are constant", "random data can run slower", \
       "fill the inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
-    x(LEAK, WARN, "LK", "the function left device memory allocated", \
-      "later cases have less memory, at other addresses", \
+    x(LEAK, WARN, "LK", "the function left device memory allocated", "later cases have less memory", \
       "free what the function allocates, or allocate it with KB_ALLOC") \
     x(DEBUG_BUILD, WARN, "DB", "the program was compiled without optimisation, or is instrumented", \
       "its host code is slower than in normal use", "compile with -O2 or -O3, without sanitizers, coverage or -pg")
@@ -389,9 +349,9 @@ typedef enum kb_flag {
     KB_FLAGS(KBI_X)
 #undef KBI_X
         KB_FLAG_COUNT
-} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+} kb_flag; // the flags of a record are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
-// One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
+// One axis of a benchmark, as KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE and KB_SIZE write it.
 #define KB_AXIS_MAX 32
 typedef enum kb_axis_type { KB_AXIS_END, KB_AXIS_INTS, KB_AXIS_REALS, KB_AXIS_STRINGS, KB_AXIS_SIZE } kb_axis_type;
 typedef struct kb_axis {
@@ -402,62 +362,61 @@ typedef struct kb_axis {
     const char* s[KB_AXIS_MAX + 1]; // ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
-#define KB_LAST_REAL __builtin_nan("") // so every number can be a value, infinities too; a NaN cannot
+#define KB_LAST_REAL __builtin_nan("") // a NaN, so that infinities can be values
 
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
-typedef void (*kb_function)(kb_stream stream, void* user); // what kb_run and kb_compare time
+typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
 
-// How a file was compiled: what the record says of the one that registers or opens a benchmark.
+// How the file that registers or opens a benchmark was compiled; goes into the record.
 typedef struct kb_build {
-    const char* compiler; // its version, in its own words, and options that can be seen
+    const char* compiler; // version text of the compiler, and some of its options
     bool optimised, cuda;
-    void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
-    const char* demand;                       // of the implementation, at the link
-    unsigned instruments;                     // bits of >>instruments
-    const int32_t *marks, *marks_end;         // what kb_keep and KBENCH noted in this program or shared library
+    void (*call)(kb_body body, kb_state* kb); // C++: calls body and reports its exceptions. NULL: C
+    const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
+    const int32_t *marks, *marks_end;         // lines that kb_keep and KBENCH marked in this program or library
 } kb_build;
 
-// An option of the command line that an add-on or the program brings; see kb_add_options.
+// A command line option of an add-on or of a program; see kb_add_options.
 typedef struct kb_option {
     const char* name;     // "tsv" for --tsv
-    const char* argument; // "FILE": a value is required; "[=SET]": it may be given, behind a =; NULL: there is none
-    const char* group;    // its heading in --help; NULL: not shown
-    const char* help;
-    // The value (NULL: none was given) into values + offset; false after a message. NULL: there is nothing to take.
-    bool (*take)(const struct kb_option* option, void* values, const char* value);
-    size_t offset;
-    double low; // limits of the value, as read understands them
+    const char* argument; // "FILE": a value is required; "[=SET]": optional, written --name=SET; NULL: no value
+    const char* group;    // heading in --help; NULL: not shown
+    const char* help;     // its text in --help
+    // Parses value (NULL: none was given) and stores it at values + offset. Returns false after printing a message.
+    bool (*take)(const struct kb_option* option, void* values, const char* value); // NULL: nothing to store
+    size_t offset;     // in bytes
+    double low;        // limits of the value, for the use of take
     int64_t high;
-    const char* words;
-    unsigned rules; // KBI_REPEATS and the like; 0: none
+    const char* words; // allowed values, for the use of take
+    unsigned rules;    // KBI_REPEATS, ...; 0: none
 } kb_option;
 
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
-    void* values;        // where the readers put what they read
-    bool* given;         // for each option, whether it was given; NULL: kbench allocates it
-    void (*start)(void); // before a command line is read: the values are the defaults. NULL: nothing to do
-    bool (*agree)(void); // when it was read: whether its options agree with each other; false after a message
-    bool own;            // kbench's
-    struct kb_option_set* next;
+    void* values;        // passed to take
+    bool* given;         // count elements: whether each option was given; NULL: kbench allocates them
+    void (*start)(void); // sets the default values before the command line is read; NULL: nothing to do
+    bool (*agree)(void); // checks the options together afterwards; returns false after printing a message. Or NULL
+    bool own;            // whether the set belongs to kbench
+    struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
-// fill it themselves and call kb_add; everything pointed to must live as long as the program.
+// One implementation of one operation, as the KBENCH macros register it. A program with a table of kernels fills this
+// struct and calls kb_add. The struct, and everything it points to, must live as long as the program.
 typedef struct kb_entry {
     const char* operation;
     const char* implementation;
-    kb_body body;
-    void* user;          // kb->user in the body
+    kb_body body;        // the benchmark function
+    void* user;          // becomes kb->user in the benchmark function
     const kb_axis* axes; // ends with an axis of type KB_AXIS_END; NULL: none
     const char* origin;  // "own", "vendor" or "user" (the default)
-    int rung;            // step of a ladder, 0: none
-    kb_needs needs;      // not planned on a machine without it
+    int rung;            // step of a ladder, from 1; 0: none
+    kb_needs needs;      // on a machine without this hardware the cases are not planned
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
-    bool returns;        // the body is never suspended: where kb_loop says so it returns, and is called again
+    bool returns;        // the function is not suspended: if kb_loop returns false it returns, and is called again
     // set by kb_add
     const char* file;
     int line, order;
@@ -465,20 +424,20 @@ typedef struct kb_entry {
     struct kb_entry* next;
 } kb_entry;
 
-// What a body sees. Fields are read-only.
+// The argument of a benchmark function. Fields are read-only.
 struct kb_state {
-    kb_stream stream; // launch here
-    kb_dtype dtype;   // from KB_DTYPE; KB_NODTYPE without it
+    kb_stream stream; // the stream for all GPU work of the timed block
+    kb_dtype dtype;   // value of the axis of KB_DTYPE; KB_NODTYPE without that axis
     const char* operation;
     const char* implementation;
-    const char* direction; // from an axis of strings named "dir"; NULL without it
-    void* user;            // from kb_entry or kb_run
-    uint64_t seed;         // --seed, 42 by default
-    bool gpu;              // KB_DEVICE memory lies on a GPU
-    struct kbi_run* run;   // the engine's own
+    const char* direction; // value of the string axis "dir"; NULL without that axis
+    void* user;            // from kb_entry, kb_desc or kb_run
+    uint64_t seed;         // --seed; the default is 42
+    bool gpu;              // whether KB_ALLOC allocates GPU memory
+    struct kbi_run* run;   // private
 };
 
-typedef struct kb_param { // one axis's value in one case: in i, r or s, by its type
+typedef struct kb_param { // value of one axis in one case; type says which of i, r and s holds it
     const char* name;
     kb_axis_type type;
     int64_t i;
@@ -486,29 +445,30 @@ typedef struct kb_param { // one axis's value in one case: in i, r or s, by its 
     const char* s;
 } kb_param;
 
-// What kb_open, kb_run and kb_compare take. Zero means default; fields stand in the order people write them.
+// Description of a measurement, for kb_open, kb_run and kb_compare. A zero field has the default that its comment
+// names.
 typedef struct kb_desc {
-    const char* name;                             // the operation; required
-    const char* implementation;                   // "default"
-    const char* dtype;                            // "f32", "bf16", ...: for the record, and for kb->dtype
-    double bytes, flops, items;                   // per launch; also settable by kb_bytes, ...
+    const char* name;           // the operation; required
+    const char* implementation; // "default"
+    const char* dtype;          // "f32", "bf16", ...: goes into the record, and sets kb->dtype
+    double bytes, flops, items; // per launch, as with kb_bytes, kb_flops and kb_items
     void (*before)(kb_stream stream, void* user); // kb_run: untimed reset before each sample
-    void* user;                                   // kb->user; kb_run passes its own
-    int64_t samples;                              // exactly so many, instead of a precision
-    double precision;                             // half-width of the interval over the median to stop at; 0.005
-    double max_time;                              // seconds of sampling; 1
-    unsigned expect;                              // kb_expectation
-    uint64_t seed;                                // 42
-    int device;                                   // which GPU, 0 first; the same in all of a process
-    bool host;                                    // kb_run: the function is host code, as with KB_TIME_HOST
-    void (*check)(kb_state* kb, void* user);      // kb_run: after the first run of the function and after its last
-    const char* mode;                             // "cold", "hot", "graph" (hot, in a row), of GPU work; "cold"
-    const kb_param* params;                       // n_params of them, as axes give them: in the record and its name
+    void* user;                                   // kb_open: becomes kb->user
+    int64_t samples;                              // exact number of samples; 0: as many as precision needs
+    double precision; // sampling stops at this half-width of the interval / median; 0.005
+    double max_time;  // limit of the sampling, in seconds; 1
+    unsigned expect;  // bits of kb_expectation
+    uint64_t seed;    // 42
+    int device;       // index of the GPU, from 0; one process can use only one GPU
+    bool host;        // kb_run: the function is host code, as with KB_TIME_HOST
+    void (*check)(kb_state* kb, void* user); // kb_run: called after the first and after the last run of the function
+    const char* mode;       // "cold", "hot" or "graph" (hot, launched back to back), for GPU work; "cold"
+    const kb_param* params; // n_params values for the record and its name
     int n_params;
-    uint32_t end_canary; // leave zero: guards against an uninitialised struct
+    uint32_t end_canary; // leave it zero: detects an uninitialised struct
 } kb_desc;
 
-// The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
+// The statistics that a record has of its samples: rows of KB_RECORD, and fields of kb_stats.
 // clang-format off
 #define KB_STATISTICS(x) \
     x(real, time_ms, time, stats(median), \
@@ -529,50 +489,50 @@ typedef struct kb_desc {
     x(real, precision, time, stats(precision), "half-width of the interval / median")
 // clang-format on
 
-// Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
-// that is not finite, or beyond 1e150 in magnitude (its square has no double), keeps n; the rest is NAN, 0.
-// Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval of the
-// median, which lies in it, is widened for what the values have to do with each other. std and cv need 2 values, the
-// interval and precision 6, p99 300, so that 3 lie above it; cv and precision a mean and a median other than 0.
+// Summary of n values, in their unit. NAN means "not available". If a value is not finite, or exceeds 1e150 in
+// magnitude (its square overflows), only n is set; the other fields are NAN or 0. Quantiles are linear between order
+// statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval contains the median and is widened for
+// autocorrelation. std and cv need 2 values, the interval and precision 6, p99 300 (3 values lie above it). cv needs
+// a mean other than 0, and precision a median other than 0.
 typedef struct kb_stats {
-    int64_t n; // values; none is ever dropped
+    int64_t n; // number of values; none is dropped
 #define KBI_STATISTIC_stats(field) double field;
 #define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
     KB_STATISTICS(KBI_X)
 #undef KBI_X
-    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
-    double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
+    double outliers_mild;   // fraction of n between 1.5 and 3 interquartile ranges outside p25 and p75 (Tukey 1977)
+    double outliers_severe; // fraction of n beyond 3 ranges; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
-    double drift;           // (median of the last 3 of 10 block medians - of the first 3) / |median|; NAN
-                            // below 30 values, or next to a median of 0
+    double drift;           // (median of the last 3 of 10 block medians - median of the first 3) / |median|; NAN
+                            // below 30 values, or if the median is 0
     int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
-    int bimodal;            // 1: two modes: an almost empty stretch (2 % of the values at most) with 10 % of
-                            // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
-                            // and 1 % of the median; 0 below 30 values
-    int64_t distinct;       // different values; few mean a coarse timer
-    double effective;       // independent values that the n are worth to the median, at most n; below 6 the interval
-                            // is a wide guess: take more samples. NAN below 6 values
+    int bimodal;            // 1: two modes. Between them lies a gap with at most 2 % of the values, and on each side
+                            // at least 10 %. The gap exceeds 5 MAD of each side, 5 timer steps and 1 % of the
+                            // median. 0 below 30 values
+    int64_t distinct;       // number of different values; few mean a coarse timer
+    double effective;       // effective sample size for the median, at most n; below 6 the interval is unreliable.
+                            // NAN below 6 values
 } kb_stats;
 
-// What an interval of the speedup (the baseline's time / this one's) says.
+// Result of a comparison, from the interval of the speedup (time of the baseline / time of this implementation).
 typedef enum kb_verdict {
     KB_NO_VERDICT, // nothing was compared
-    KB_FASTER,     // the whole interval lies above 1 and above the noise floor
-    KB_SLOWER,     // the whole interval lies below 1 and below the noise floor
-    KB_EQUIVALENT, // the whole interval lies within the margin; goes before FASTER and SLOWER
-    KB_UNRESOLVED  // too few rounds together, or none, or too much noise, to say any of these
+    KB_FASTER,     // the whole interval lies above 1 + noise floor
+    KB_SLOWER,     // the whole interval lies below 1 - noise floor
+    KB_EQUIVALENT, // the whole interval lies within the margin; takes precedence over FASTER and SLOWER
+    KB_UNRESOLVED  // none of these: too few interleaved rounds, or too much noise
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
-// The record of a case. One table gives the struct, the JSON with its order, and what --columns and --sort can name.
-// Kinds: text (NULL is null), real (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null),
-// and those that have a form of their own: params, samples, flags, and the enums status and verdict.
+// The record of a case. This table defines the struct kb_result, the order of the keys in JSON, and the keys that
+// records can be selected and sorted by. Kinds: text (char*, NULL is null), real (double, NaN is null), whole
+// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, and the enums status and
+// verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// Sources: stats, measured, machine and run have a member of the statistics of the samples, of what was measured of the
-// case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
-// What is of stats or timed is withheld where a case has no time.
+// source: stats, measured, machine or run names a member of that struct, which kbi_result_take copies. With code and
+// timed, a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
@@ -589,8 +549,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     KB_STATISTICS(x) \
     x(whole, samples, time, stats(n), "number of samples; none is dropped") \
     x(samples, samples_ms, time, timed, "ms: all samples, in the order in which they were taken") \
-    x(text, cache, time, measured(cache), \
-      "state of the data: cold, hot, rotate, or graph (hot, with launch gaps); null for host work") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, or graph (hot, with launch gaps); null: host work") \
     x(text, timer, time, measured(timer), "the clock: events, cupti or wall") \
     x(real, time_ms_raw, time, timed, "ms: the median before the bias was subtracted") \
     x(real, bias_ms, time, timed, "ms: bias of the timer, subtracted from each sample") \
@@ -606,8 +565,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, items_per_second, rate, timed, "items per second, from kb_items") \
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
     x(real, gpu_efficiency, rate, timed, "percent of the peak that limits it; cold: of a copy of the same size") \
-    x(text, roof, rate, timed, \
-      "the limiting peak: copy, read, write, or a type, as f32 or int8") \
+    x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type, as f32 or int8") \
     x(text, compute_roof, rate, timed, "the arithmetic peak of its type, whether it limits the case or not") \
     x(real, compute_roof_gflops, rate, timed, "1e9 operations per second of that peak") \
     x(text, bound, rate, timed, "memory, compute or latency; with counters also L2 or launch") \
@@ -622,16 +580,13 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, host_memory_mb, memory, code, "MiB: peak host memory of the case") \
     x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function did not free") \
     x(text, baseline, contest, code, "the implementation that the others are compared with") \
-    x(real, speedup, contest, code, "time of the baseline / time of this implementation, from interleaved rounds") \
+    x(real, speedup, contest, code, "time of the baseline / time of this one, from interleaved rounds") \
     x(real, speedup_low, contest, code, "lower end of its 95 % interval, simultaneous over the comparison") \
     x(real, speedup_high, contest, code, "upper end of the same interval") \
-    x(real, noise_floor, contest, code, \
-      "deviation from 1 that equal implementations may show; 0.03 with separate buffers, at least 0.01 on a CPU") \
+    x(real, noise_floor, contest, code, "deviation from 1 that equal implementations may show") \
     x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT or UNRESOLVED, against the baseline") \
-    x(text, rating, contest, code, \
-      "best verified time / this time: excellent from 0.8, good from 0.5, fair from 0.2") \
-    x(truth, shared_buffers, contest, code, \
-      "whether its buffers had the same addresses and pages as those of the other implementations") \
+    x(text, rating, contest, code, "best verified time / this time: excellent >= 0.8, good >= 0.5, fair >= 0.2") \
+    x(truth, shared_buffers, contest, code, "whether all implementations ran on the same buffers") \
     x(text, winner, contest, code, "the fastest implementation, if at least two have times") \
     x(truth, winner_certain, contest, code, "whether it is significantly faster than every other one") \
     x(status, status, trust, code, "ok, failed, skipped") \
@@ -646,9 +601,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole, registers, kernel, measured(registers), "its registers per thread") \
     x(whole, shared_bytes, kernel, measured(shared_bytes), "its shared memory per block, in bytes") \
     x(whole, local_bytes, kernel, measured(local_bytes), "its local memory per thread, in bytes") \
-    x(real, occupancy_theoretical, kernel, measured(occupancy), \
-      "percent of a multiprocessor's threads that its resources allow") \
-    x(real, occupancy_achieved, kernel, code, "percent of a multiprocessor's threads, measured by counters") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), "percent of the threads of an SM that fit") \
+    x(real, occupancy_achieved, kernel, code, "percent of the threads of an SM, measured by counters") \
     x(text, backend, machine, machine(backend), "cuda or cpu") \
     x(whole, device, machine, code, "index of the GPU") \
     x(text, gpu, machine, machine(gpu), "name of the GPU") \
@@ -674,19 +628,14 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text, host, machine, run(host), "name of the host") \
     x(text, cpu, machine, run(facts.cpu), "name of the processor") \
     x(text, cpus, machine, machine(cpus), "processors that the measuring process may use, as 0,2-3") \
-    x(real, cpu_clock_mhz, machine, measured(cpu_clock), \
-      "MHz of the measuring processor at the end of the samples") \
-    x(text, cpu_governor, machine, machine(governor), \
-      "governor of that clock; null if unknown, as in virtual machines") \
+    x(real, cpu_clock_mhz, machine, measured(cpu_clock), "MHz of the processor at the end of the samples") \
+    x(text, cpu_governor, machine, machine(governor), "governor of that clock; null if unknown") \
     x(truth, cpu_boost, machine, machine(boost), "whether it may exceed the nominal clock") \
-    x(whole, preemptions, machine, measured(preemptions), \
-      "times that the process was preempted during the samples") \
-    x(real, cpu_waited, machine, measured(cpu_waited), \
-      "percent of the samples' time in which the process was ready but not running") \
+    x(whole, preemptions, machine, measured(preemptions), "preemptions of the process during the samples") \
+    x(real, cpu_waited, machine, measured(cpu_waited), "percent of the time that the process waited for a CPU") \
     x(real, cpu_stolen, machine, measured(cpu_stolen), "percent of busy processor time that the hypervisor took") \
     x(text, kernel_version, machine, run(kernel_version), "version of the operating system's kernel") \
-    x(params, environment, machine, code, \
-      "other facts about the machine, by name: aslr, cpu_limit, hypervisor, ...") \
+    x(params, environment, machine, code, "properties of the machine, by name: aslr, cpu_limit, ...") \
     x(text, kbench_version, run, code, "version of kbench") \
     x(whole, schema, run, code, "version of this table: 3") \
     x(text, date, run, run(date), "UTC, as 2026-01-31T23:59:59Z") \
@@ -710,12 +659,12 @@ typedef struct kb_result {
 #define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
-    const struct kbi_inside* inside; // what only the run itself knows, and no file keeps: see --profile; or NULL
-    struct kbi_arena* owned;         // strings, params and samples: kb_result_free gives them back
+    const struct kbi_inside* inside; // profile of the case, which no file contains; NULL: none
+    struct kbi_arena* owned;         // memory of the strings, params and samples; kb_result_free frees it
 } kb_result;
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>api       Functions, by task. All take what they need and keep no pointer of yours unless it says so.
+  >>api       Functions, by task. Unless a comment says otherwise, no function keeps a pointer of the caller.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -724,183 +673,184 @@ extern "C" {
 
 // --- run ---
 
-// What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
+// KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Before it: options, as "--fast --budget 3m", of a run whose command line neither chooses nor says how long. Kept.
+// Sets options, as "--fast --budget 3m", for a command line that selects no cases and no duration. Call it before
+// kb_main; options must stay valid.
 void kb_default(const char* options);
-// Before it: options of an add-on or of the program itself, for the command line and --help. The set is kept.
+// Adds command line options of an add-on or of the program. Call it before kb_main; set must stay valid.
 void kb_add_options(kb_option_set* set);
-// kb_add, kb_open, kb_run and kb_compare (see the end of this section), told how the caller was built; NULL: unknown.
+// kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
 kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build);
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build);
-kb_result kb_close(kb_state* kb); // of a kb_open
-void kb_result_free(kb_result* result);
-// Results as the table (stdout), or as a JSON array in a file, replaced as a whole; false: see stderr.
-void kb_print(const kb_result* results, int64_t n);
+kb_result kb_close(kb_state* kb);       // ends kb_open; pass the result to kb_result_free
+void kb_result_free(kb_result* result); // frees the memory of a result, not the struct
+void kb_print(const kb_result* results, int64_t n); // prints n results as the table, on stdout
+// Writes n results to path as a JSON array, replacing the file as a whole. False after a message on stderr.
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
-// For other languages. A record as JSON, as snprintf puts text: at most size bytes with the 0; gives the length of all.
+// Writes a record as JSON: at most size bytes with the final 0. Returns the length of the whole text, like snprintf.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// What a library is: "version": 10000 major + 100 minor + patch; "cuda": 1 if it measures GPUs; of a struct, as
-// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry" and "kb_axis", its bytes; anything else: -1.
+// For bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
+// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// The case whose function, or check, kb_run or kb_compare is calling: for its kb_fail, kb_note, kb_bytes. Or NULL.
+// The case that kb_run or kb_compare is measuring while it calls a function or check: for kb_fail, kb_note, kb_bytes.
+// NULL outside such a call.
 kb_state* kb_current(void);
 
-// --- the case: values of this case's axes; an unknown name fails the case and lists the axes ---
+// --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
 
 int64_t kb_int(kb_state* kb, const char* axis);
 double kb_real(kb_state* kb, const char* axis);
 const char* kb_str(kb_state* kb, const char* axis);
-bool kb_has(kb_state* kb, const char* axis); // whether the case has such an axis; fails nothing
+bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; never fails the case
 
-// --- what one launch of the block does; doubles, because products of sizes overflow ints ---
+// --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
 
-void kb_bytes(kb_state* kb, double bytes); // compulsory traffic: gives GB/s and % of the machine
-void kb_flops(kb_state* kb, double flops); // arithmetic: gives GFLOP/s
-// The same and of which kind, so of which roof. dtype: of what is multiplied, whatever is stored; floats, KB_I8, KB_U8.
+void kb_bytes(kb_state* kb, double bytes); // compulsory memory traffic, for GB/s and percent of the peak
+void kb_flops(kb_state* kb, double flops); // arithmetic operations, for GFLOP/s and percent of the peak
+// The same with the peak to compare with. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
-void kb_items(kb_state* kb, double items);   // anything else worth a rate: the record's items_per_second
-void kb_queries(kb_state* kb, double items); // as kb_items, and the record's queries_per_second
-// A number of your own, as it is; of several the last. At most 16 names of a-z, 0-9 and _; unit: "" without one.
+void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
+void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
+// Adds a number to the record's counters; a later call replaces the value. At most 16 names of a-z, 0-9 and _. unit
+// may be "".
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
 
-// count elements of size bytes, 256-byte aligned, poisoned, tracked, freed by kbench; NULL marks the case OOM.
+// Allocates count elements of size bytes, aligned to 256 bytes and filled with 0xFF; kbench frees them after the
+// case. NULL: the case has failed (flag OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
+// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not allowed in the timed block or after
+// kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the end of the buffer, as it is now.
-// kbench frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+// kb_host(kb, p) calls it: returns a host copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL if the
+// case has failed. A p outside such buffers fails the case (BAD_CASE).
 void* kb_host_copy(kb_state* kb, const void* p);
 
-// --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
-// Each returns whether it passed, and false in a case that already failed ---
+// --- checks of n elements, after the timed block (before it they fail the case: BAD_CASE). They return whether the
+// check passed, and false if the case has failed. got is memory of kb_alloc; want is host memory ---
 
-// got lies where kb_alloc put it, want on the host. Passes when |got - want| <= tolerance * (1 + |want|) for every
-// element; NaN passes only where want is NaN, an infinity only where want is the same infinity.
+// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity must equal that of want.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
-// Norm-wise: sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2); NaN and infinity as above.
+// Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2). A NaN or infinity must equal that of want.
 bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                          int64_t n, double tolerance);
-// |got - want| <= ulps units in the last place of got's type at want.
+// Passes if |got - want| <= ulps units in the last place, of got's type at want.
 bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                         int64_t n, double ulps);
-// A verdict of your own: counts as a check. error is for the record; the text says what was wrong.
+// Records the result of the caller's own check. error and tolerance go into the record; the text says what was wrong.
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...)
     KBI_PRINTF(5, 6);
 
-// --- words ---
+// --- control of the case ---
 
-void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case does not apply here; then return
-void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case cannot be measured; then return
-void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // goes to the record's message
-void kb_expect(kb_state* kb, unsigned expectations);                  // before the timed block; kb_expectation
-// The timed block as functions: fn(kb->stream, user), and untimed before each run of it before, or NULL. true: it is
-// over. false (of an entry that returns): the body has to return, and goes on with the same call when called again.
+void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case does not apply here; then return
+void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case cannot be measured; then return
+void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
+void kb_expect(kb_state* kb, unsigned expectations);                  // bits of kb_expectation, before the timed block
+// The timed block as a function, for languages without macros: calls fn(kb->stream, user), and before each call,
+// untimed, before (or NULL). host: as with KB_TIME_HOST. True: the block has ended. False, with kb_entry.returns
+// only: the benchmark function has to return, and repeats this call when it is called again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
-// --- outputs and instruments: what a program makes of its records and counts in a case, add-ons as well as your own
+// --- outputs and instruments of add-ons and programs ---
 
-typedef struct kb_text kb_text; // the text of a file to come
-void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
+typedef struct kb_text kb_text; // text of a file; grows as needed
+void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
-typedef struct kb_planned {  // a case that is going to be measured
+typedef struct kb_planned {  // a case of the plan
     const char* name;        // as in its record
-    int64_t group;           // the same number: cases of one comparison group, which are measured together
+    int64_t group;           // cases with the same number form a comparison group and are measured together
     bool runs;               // whether this machine can run it
-    const kb_result* record; // to be set: stands for the case, which is then not measured
+    const kb_result* record; // set by recall: the result to use; the case is then not measured
 } kb_planned;
 
-// An output: an option, and what becomes of records. Start from a static variable, which is zero; what it lacks is
-// NULL. KBENCH_OUTPUT makes one that writes a file.
+// An output: a command line option, and functions that receive the records. Define it as a static variable, because
+// unset members must be 0. KBENCH_OUTPUT defines one that writes a file.
 typedef struct kb_output {
-    const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always on
-    const char* argument; // "FILE", for --help; NULL: the option takes none
+    const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
+    const char* argument; // "FILE", for --help; NULL: the option takes no value
     const char* help;
-    // Fills the file that the option names with all records, when the run is over. kbench opens that file before
-    // anything runs and replaces it as a whole, unless nothing is put.
+    // Appends all n records to the text of the option's file, at the end of the run. kbench opens the file before it
+    // measures and replaces it as a whole, or leaves it unchanged if nothing was appended.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // How such a file begins, and what stands in its first lines (0: 8). Another file is not replaced. NULL: any is.
+    // Texts at the start of such a file, and within its first lines lines (0: 8). kbench does not replace a file
+    // without them. NULL: any file is replaced.
     const char *begins, *inside;
     int lines;
-    // Before any file is opened, then before anything runs. False, after a message: exit code 2.
+    // Called before files are opened (ready) and before anything is measured (open). False after a message: exit code
+    // 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
-    // In place of a run. Gives the exit code; -1: there will be a run.
+    // Called instead of a run. Returns the exit code, or -1 to continue with a run.
     int (*instead)(const char* value);
-    // Before the cases are measured on a GPU or CPU: sets the records of those that are known already, unless a case
-    // of their group that runs here is not. Such a record is the output's and lives as long as the program. It goes
-    // into the table and all files but the one of --jsonl. like: what the records of this run have in common; NULL:
-    // the cases are only listed, and those that are known are left out. False, after a message: exit code 2.
+    // Called before the n cases are measured; sets the records of known cases. If a case of a group has to run, so do
+    // the others of the group. The output owns these records for the life of the program. They appear in the table
+    // and in all files except that of --jsonl. like: values common to all records of this run; NULL: the cases are
+    // only listed, and known ones are omitted. False after a message: exit code 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
-    // Each record, when its comparison group is done; and what the table says below its row.
-    void (*each)(const kb_result* record);
-    void (*below)(kb_text* to, const kb_result* record, int width);
-    // When all is written. code: the exit code so far; gives the one from here on.
+    void (*each)(const kb_result* record); // called for each record when its comparison group has ended
+    void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below its row in the table
+    // Called after everything is written, with the exit code so far. Returns the new exit code.
     int (*end)(const kb_result* records, int64_t n, int code);
-    // kbench's own: the value that was given, whether the option was, the list, the option's row.
-    const char* value;
-    bool on;
+    const char* value; // set by kbench, as all that follow: the value of the option
+    bool on;           // whether the option was given
     struct kb_output* next;
     kb_option row;
     kb_option_set set;
 } kb_output;
-void kb_add_output(kb_output* output); // before kb_main; it lives as long as the program
+void kb_add_output(kb_output* output); // call it before kb_main; output must stay valid
 
 struct kbi_inside;
 struct kbi_machine;
-// An instrument: an option, and what it counts in the timed block of each case that has a time. The block runs again
-// for it, in a process that measures no time. Start from a static variable, which is zero; what it lacks is NULL.
+// An instrument: a command line option, and functions that count events in the timed block of each case that has a
+// time. The block runs again for the instrument, in a process that measures no time. Define it as a static variable,
+// because unset members must be 0.
 typedef struct kb_instrument {
-    const char *option, *argument, *help; // as of an output
-    bool host;                            // for work on the host, else for work on the GPU
-    bool (*ready)(const char* value);     // before anything runs; false, after a message: exit code 2
-    bool (*open)(kb_state* kb);           // before the first run; false: it cannot count (kb_not_found says why)
-    int64_t (*begin)(kb_state* kb);       // gives how many runs of the block follow before end; NULL: one
-    bool (*end)(kb_state* kb);            // whether begin and end are to be called once more
-    void (*close)(kb_state* kb);          // after the last run
-    double seconds;                       // that it takes a case; 0: no more than a few runs
-    // Of the whole program: before the first case (false: it saw nothing, exit code 2), behind the table, for --env.
-    bool (*before)(void);
-    void (*after)(void);
-    void (*machine)(struct kbi_machine* machine);
-    // Of a record: what is added before it is judged (number: of the case in the plan), and what is made of
-    // what was found.
-    void (*amend)(kb_result* record, int64_t number);
-    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
-    // kbench's own, as of an output; bit: in the set of those that are wanted.
-    const char* value;
-    bool on;
-    unsigned bit;
+    const char *option, *argument, *help; // as in kb_output
+    bool host;                            // whether it counts host work; false: GPU work
+    bool (*ready)(const char* value);     // called before anything is measured; false after a message: exit code 2
+    bool (*open)(kb_state* kb);           // called before the first run; false: it cannot count, see kb_not_found
+    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs until end. NULL: one run
+    bool (*end)(kb_state* kb);            // stops counting; true: begin and end are called once more
+    void (*close)(kb_state* kb);          // called after the last run
+    double seconds;                       // expected duration per case; 0: a few runs
+    bool (*before)(void);                 // called before the first case; false: no data, exit code 2
+    void (*after)(void);                  // prints below the table
+    void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
+    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: case of the plan
+    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine); // uses the counters
+    const char* value; // set by kbench, as all that follow: the value of the option
+    bool on;           // whether the option was given
+    unsigned bit;      // in the set of active instruments
     struct kb_instrument* next;
     kb_option row;
     kb_option_set set;
 } kb_instrument;
-void kb_add_instrument(kb_instrument* instrument); // before kb_main; it lives as long as the program
-// From open to close: a counter for the record (a name of a-z, 0-9 and _; of several values the first), or why there is
-// none.
+void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
+// Between open and close: adds a counter to the record (names of a-z, 0-9 and _; the first value of a name counts),
+// or the reason why there is none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
 // --- statistics and names ---
 
-// Of n samples in the order they were taken. A sample with a NaN or infinity in it gives NaN throughout.
-kb_stats kb_summarize(const double* samples, int64_t n);
-const char* kb_dtype_name(kb_dtype dtype); // "f32"
-kb_dtype kb_dtype_of(const char* name);    // KB_NODTYPE when unknown
-size_t kb_dtype_size(kb_dtype dtype);      // bytes
-const char* kb_flag_name(kb_flag flag);    // "FLOOR"
+kb_stats kb_summarize(const double* samples, int64_t n); // samples in the order in which they were taken
+const char* kb_dtype_name(kb_dtype dtype);               // "f32"
+kb_dtype kb_dtype_of(const char* name);                  // KB_NODTYPE if the name is unknown
+size_t kb_dtype_size(kb_dtype dtype);                    // bytes per element
+const char* kb_flag_name(kb_flag flag);                  // "FLOOR"
 const char* kb_flag_advice(kb_flag flag);
 bool kb_flag_is_error(kb_flag flag);
 
-// --- what the macros call ---
+// --- private functions that the macros call ---
 
 int64_t kbi_next(kb_state* kb, bool host, int line);
 bool kbi_sample(kb_state* kb);
@@ -910,8 +860,6 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 void kbi_threw(kb_state* kb, const char* what);
 extern const char KBI_DEMAND[], KBI_DEMAND_CUDA[];
 
-// --- benchmarks of a program's own making: the record says how the file that calls these was compiled ---
-
 #if KBI_EXCEPTIONS
 KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
     try {
@@ -920,9 +868,11 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
         kbi_threw(kb, text);
     } catch (...) { kbi_threw(kb, NULL); }
 }
+#else
+#define kbi_call_body NULL
 #endif
 
-// The linker knows where the section begins and ends, in the program and in each shared library.
+// The linker defines the ends of this section, in the program and in each shared library.
 extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
 extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
 
@@ -937,44 +887,28 @@ KBI_INLINE const kb_build* kbi_build(void) {
 #elif defined(__AVX2__)
         " AVX2"
 #endif
-        ,
-        KBI_OPTIMISED,
-        KBI_CUDA,
-#if KBI_EXCEPTIONS
-        kbi_call_body,
-#else
-        0,
-#endif
-#if KBI_CUDA
-        KBI_DEMAND_CUDA,
-#else
-        KBI_DEMAND,
-#endif
-#if KBI_FEATURE(undefined_behavior_sanitizer) && !defined(KBI_NO_INSTRUMENTS)
-        KBI_INSTRUMENTS | 16u,
-#else
-        KBI_INSTRUMENTS,
-#endif
-        __start_kbi_marks,
-        __stop_kbi_marks
+        , KBI_OPTIMISED, KBI_CUDA, kbi_call_body, KBI_CUDA ? KBI_DEMAND_CUDA : KBI_DEMAND,
+        __start_kbi_marks, __stop_kbi_marks
     };
     return &build;
 }
 
-// Registers one implementation. The entry must live as long as the program. Order: file, line, order of the
-// call; entries of one operation stand together at the place of the first, which is the baseline.
+// --- benchmarks without macros; the record says how the file that calls these functions was compiled ---
+
+// Registers one implementation; entry must stay valid. The order is that of file, line and call. The entries of one
+// operation are listed together; the first is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process, which watches SIGCONT
-// meanwhile. NULL only when out of memory; the KB_TIME of a bad description does not run, and its result says why.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process, which handles SIGCONT meanwhile.
+// NULL: out of memory. If desc is invalid, the loop does not run, and the result of kb_close says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
-// Callback form: opens, times fn(stream, user) as the block, closes.
+// Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// Compares n functions: checks and warms up each, times them in interleaved rounds, and judges each against the first.
-// name, params, host, mode, samples, precision, max_time, seed and device are those of the first description; in the
-// others they may be zero. users: one pointer per function, or NULL. results: n records; pass each to kb_result_free.
-// true: all functions were measured.
+// Compares n functions: checks and warms up each, times them in interleaved rounds, and judges each against the
+// first. The first description sets name, params, host, mode, samples, precision, max_time, seed and device; in the
+// others they may be zero. users: n pointers, or NULL. results: room for n records; pass each to kb_result_free.
+// Returns whether all functions were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
                            kb_result* results) {
     return kb_compare_from(descs, fns, users, n, results, kbi_build());
@@ -989,17 +923,16 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
-// KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
-// Names may come from macros, which are expanded, and may be string literals.
+// KBENCH(op, axes...) { ... } registers the benchmark function that follows as operation op, implementation
+// "default". Names may be string literals, and macros, which are expanded.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
+// KBENCH_IMPL(op, impl, axes...) registers one implementation of op. The first one registered is the baseline.
 #define KBENCH_IMPL(...) \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
-// void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
-#define KBENCH_OUTPUT(name, argument, help) KBI_OUTPUT(name, argument, help)
-#define KBI_OUTPUT(name, argument_, help_) \
+// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... } adds an option --tsv FILE. The function that follows
+// fills the file: void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
+#define KBENCH_OUTPUT(name, argument_, help_) \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
         static kb_output output; \
@@ -1008,44 +941,49 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         kb_add_output(&output); \
     } \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
-// A main function that does everything.
+// A main function that runs everything registered.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
-// The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
+// The timed block: GPU work on kb->stream if this file is compiled with CUDA, otherwise host work. Each pass of the
+// loop is one run. kbi_next returns the number of runs until its next call, so a block of a few nanoseconds is timed
+// without calls in between. In C++ the destructor of kbi_loop detects that the block was left early.
 #define KB_TIME(kb) KBI_TIME(kb, false)
-// The timed block is host work, on every machine; timer wall.
+// The timed block is host work, also with CUDA (timer wall).
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run. KB_ALLOC goes
-// before it.
+#ifdef __cplusplus
+#define KBI_TIME(kb, host) \
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
+         --kbi_this.left)
+#else
+#define KBI_TIME(kb, host) \
+    for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
+#endif
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run. Call KB_ALLOC
+// before.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
-// Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
-// other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
-// none is negative, none below 0: a function that works with such values says so by declaring one.
+// Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
+// NAME=LIST replaces the values. It accepts no value below 1 if all declared integers are positive, as with sizes,
+// and no negative value if none is declared.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
     { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
 #define KB_AXIS_STR(name, ...) \
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
-// Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
+// Element types ("f32", "tf32", "f16", "bf16", "e4m3", ...); the function reads kb->dtype.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
-// One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
+// A point or small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
 #define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
-// n elements of type T: on the GPU (on the cpu backend: host), on the host, on the host page-locked.
+// Allocates n elements of type T: on the GPU (on the cpu backend: host memory), on the host, on the host page-locked.
 #define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
 #define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
-#ifdef __cplusplus
-#define KBI_POINTER(T, p) static_cast<T*>(p)
-#else
-#define KBI_POINTER(T, p) ((T*)(p))
-#endif
 
-// kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
-// KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
-// a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
+// After KB_TIME: kb_check of got[i] against an expression of i, which the host evaluates as a double for i = 0 to n -
+// 1. KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6), with hx = kb_host(kb, x) called before KB_TIME: the input of the
+// kernel. The expression is not evaluated in a failed case, so hx may be NULL there.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -1054,23 +992,18 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
-// the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
-// expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
-// object that is not const, except bit-fields.
+// kb_keep(a, b, ...) makes the compiler compute values, and what pointers lead to, as if other code read them. It
+// also hides them: the compiler must assume that other code changed them, so nothing after it is computed in advance.
+// C accepts up to 8 expressions and hides variables and array elements whose text has at most 24 characters. C++
+// hides every object that is not const; a bit-field is kept as +s.bits.
 #ifdef __cplusplus
-#define kb_keep(...) \
-    kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
+#define KBI_POINTER(T, p) static_cast<T*>(p)
+#define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
 #else
+#define KBI_POINTER(T, p) ((T*)(p))
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
-#endif
-// Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
-// something: 8 times the line, 4 for a constant that the compiler knows, 1 for a KBENCH.
-#define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-#define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
-
-#ifndef __cplusplus // C++ has overloads for these in >>cxx
+// C++ has overloads of these functions.
 #define KB_TYPE_OF(p) \
     _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
         kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
@@ -1087,21 +1020,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
-// block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
-#ifdef __cplusplus
-#define KBI_TIME(kb, host) \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
-         --kbi_this.left)
-#elif !defined(__STDC_VERSION__)
-#define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
-#else
-#define KBI_TIME(kb, host) \
-    for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
-#endif
-
-// How kb_keep keeps a value: in a register for numbers, another one for whole numbers and pointers, else in memory. An
-// asm whose output is the object hides it.
+// Marks a line in a linker section, without code, so that an empty block is told from one that keeps a value. The
+// mark is 8 * line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
+#define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
+// An asm whose output is the object hides it. Integers and pointers stay in a general register, floats in a register
+// of theirs, and everything else in memory. clang would move an operand with a choice of constraints to memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -1109,20 +1032,25 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #else
 #define KBI_IN_FLOATS "+m"
 #endif
+#define KBI_KEEP_IN(constraint, object, line, x) \
+    __asm__ __volatile__(KBI_MARK("%c1 + 4 * %c2") \
+                         : constraint(object) : "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
+#define KBI_KEEP_AT(address, line, x) \
+    __asm__ __volatile__(KBI_MARK("%c1 + 4 * %c2") \
+                         : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 #ifndef __cplusplus
 #define KBI_JOIN(a, b) KBI_JOIN_(a, b)
 #define KBI_JOIN_(a, b) a##b
 #define KBI_ARGUMENTS(a, b, c, d, e, f, g, h, n, ...) n
-#define KBI_KEEP_1(a) KBI_KEEP(a)
-#define KBI_KEEP_2(a, ...) KBI_KEEP(a); KBI_KEEP_1(__VA_ARGS__)
-#define KBI_KEEP_3(a, ...) KBI_KEEP(a); KBI_KEEP_2(__VA_ARGS__)
-#define KBI_KEEP_4(a, ...) KBI_KEEP(a); KBI_KEEP_3(__VA_ARGS__)
-#define KBI_KEEP_5(a, ...) KBI_KEEP(a); KBI_KEEP_4(__VA_ARGS__)
-#define KBI_KEEP_6(a, ...) KBI_KEEP(a); KBI_KEEP_5(__VA_ARGS__)
-#define KBI_KEEP_7(a, ...) KBI_KEEP(a); KBI_KEEP_6(__VA_ARGS__)
-#define KBI_KEEP_8(a, ...) KBI_KEEP(a); KBI_KEEP_7(__VA_ARGS__)
-// C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
-// name or an element. These are constants for the compiler, as no comparison of characters is.
+#define KBI_KEEP_2(a, ...) KBI_KEEP_1(a); KBI_KEEP_1(__VA_ARGS__)
+#define KBI_KEEP_3(a, ...) KBI_KEEP_1(a); KBI_KEEP_2(__VA_ARGS__)
+#define KBI_KEEP_4(a, ...) KBI_KEEP_1(a); KBI_KEEP_3(__VA_ARGS__)
+#define KBI_KEEP_5(a, ...) KBI_KEEP_1(a); KBI_KEEP_4(__VA_ARGS__)
+#define KBI_KEEP_6(a, ...) KBI_KEEP_1(a); KBI_KEEP_5(__VA_ARGS__)
+#define KBI_KEEP_7(a, ...) KBI_KEEP_1(a); KBI_KEEP_6(__VA_ARGS__)
+#define KBI_KEEP_8(a, ...) KBI_KEEP_1(a); KBI_KEEP_7(__VA_ARGS__)
+// C cannot ask whether an expression is an lvalue. A text of letters, digits, _ and [] alone is a name or an element.
+// Compilers accept a memcmp of literals as a constant expression, but no comparison of characters.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
 #define KBI_IN_NAME(c) \
     (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
@@ -1135,63 +1063,48 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
 #define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
-// Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
-#define KBI_KEEP(x) \
+// A copy is kept instead of the object if the object is const or constant, or an array, which decays to a pointer.
+#define KBI_KEEP_1(x) \
     do { \
         enum { kbi_keep_named = KBI_NAME(#x) }; \
         enum { \
             kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) && \
-                !__builtin_types_compatible_p( \
-                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
-                __builtin_types_compatible_p( \
-                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
+                !__builtin_types_compatible_p(__typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
+                __builtin_types_compatible_p(__typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
         }; \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x)); \
         enum { \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */ \
-            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))), \
-            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*), \
-            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8 \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: integers and pointers; 8: floats */ \
+            kbi_keep_word = kbi_keep_class <= 5 && sizeof(((void)0, KBI_OBJECT(x))) <= sizeof(void*), \
+            kbi_keep_float = kbi_keep_class == 8 && sizeof(((void)0, KBI_OBJECT(x))) <= 8 \
         }; \
         double kbi_no_float; \
         int kbi_no_word; \
         if (kbi_keep_word) \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x); \
-        else if (kbi_float) \
-            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x); \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), __LINE__, x); \
+        else if (kbi_keep_float) \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_keep_float, KBI_OBJECT(x), kbi_no_float), __LINE__, x); \
         else \
-            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_keep_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
     } while (0)
-#define KBI_KEEP_IN(where, object, x) \
-    __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
-#endif
-#define KBI_KEEP_AT(address, line, x) \
-    __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
-
-// More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
-#ifdef __cplusplus
-#define KBI_FITS(type, T, ...) type
-#else
+// More than KB_AXIS_MAX values are a compile-time error; C would only drop the excess values.
 #define KBI_FITS(type, T, ...) \
     ((kb_axis_type)(type + 0 * sizeof(struct { \
                         int an_axis_has_at_most_32_values \
                             : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1; \
                     })))
-#endif
-// In C 0, not NULL: KBENCH(op, "name") compiles then, and kbi_register's message says what it should have been.
-#ifdef __cplusplus
-#define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
-#else
+// 0, not NULL: KBENCH(op, "name") then compiles, and the message of kbi_register says what to write.
 #define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+#else
+#define KBI_FITS(type, T, ...) type
+#define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
 #endif
 #define KBI_OPERATION(...) KBI_OPERATION_(__VA_ARGS__)
 #define KBI_OPERATION_(op, ...) #op
 #define KBI_IMPLEMENTATION(...) KBI_IMPLEMENTATION_(__VA_ARGS__)
 #define KBI_IMPLEMENTATION_(op, impl, ...) #impl
-#define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
-#define KBI_TAIL_1_(op, ...) __VA_ARGS__
-#define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
-#define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
+#define KBI_TAIL_1(op, ...) __VA_ARGS__
+#define KBI_TAIL_2(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
 #define KBI_BENCH_(n, op, impl, ...) \
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
@@ -1227,81 +1140,52 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
 template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>(kb_host_copy(kb, p)); }
-// kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
-constexpr bool kbi_has_member(const char* text, size_t n) {
-    return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
-                 : n && (*text == '.' || *text == '>');
-}
-#define KBI_FORCED inline __attribute__((always_inline))
-template <class T> struct kbi_bare { typedef T type; };
-template <class T> struct kbi_bare<const T> : kbi_bare<T> {};
-template <class T> struct kbi_bare<volatile T> : kbi_bare<T> {};
-template <class T> struct kbi_bare<const volatile T> : kbi_bare<T> {};
-enum { KBI_IN_MEMORY, KBI_IN_WORD, KBI_IN_FLOAT };
-template <class T> struct kbi_kept_in {
-    enum { value = !__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*) ? KBI_IN_WORD : KBI_IN_MEMORY };
-};
-template <> struct kbi_kept_in<float> { enum { value = KBI_IN_FLOAT }; };
-template <> struct kbi_kept_in<double> { enum { value = KBI_IN_FLOAT }; };
-template <class T> struct kbi_kept_in<T[]> { enum { value = KBI_IN_MEMORY }; };
-template <class T, size_t n> struct kbi_kept_in<T[n]> { enum { value = KBI_IN_MEMORY }; };
-template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { value = KBI_IN_MEMORY }; };
-template <int where> struct kbi_keeper_in {
-    template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
-};
-#define KBI_X(where, how) \
-    template <> struct kbi_keeper_in<where> { \
-        template <int line, class T> static KBI_FORCED void keep(T& x) { \
-            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory"); \
-        } \
-        template <int line, class T> static KBI_FORCED void keep(const T& x) { \
-            T value = x; \
-            keep<line>(value); \
-        } \
-    };
-KBI_X(KBI_IN_WORD, "+r")
-KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
+#define KBI_X(check, bound) \
+    template <class T, class U> bool check(kb_state* kb, T* got, U* want, int64_t n, double bound) { \
+        return check##_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, bound); \
+    }
+KBI_X(kb_check, tolerance) KBI_X(kb_check_norm, tolerance) KBI_X(kb_check_ulp, ulps)
 #undef KBI_X
-template <bool member> struct kbi_keeper {
-    template <int line> static KBI_FORCED void keep() {}
-    template <int line, class T, class... Rest> static KBI_FORCED void keep(T&& x, Rest&&... rest) {
-        keep_one<line>(x);
-        keep<line>(static_cast<Rest&&>(rest)...);
+
+// kb_keep. kbi_operand: 0 memory, 1 general register, 2 register for floats.
+template <int where> struct kbi_operand {};
+template <class T> struct kbi_operand_of :
+    kbi_operand<!__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*)> {};
+template <> struct kbi_operand_of<float> : kbi_operand<2> {};
+template <> struct kbi_operand_of<double> : kbi_operand<2> {};
+#define KBI_KEEPER(...) template <int line, __VA_ARGS__> inline __attribute__((always_inline)) void
+KBI_KEEPER(class T) kbi_keep_in(T& x, kbi_operand<0>) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
+#define KBI_X(where, constraint) \
+    KBI_KEEPER(class T) kbi_keep_in(T& x, kbi_operand<where>) { KBI_KEEP_IN(constraint, x, line, x); } \
+    KBI_KEEPER(class T) kbi_keep_in(const T& x, kbi_operand<where> same) { \
+        T value = x; \
+        kbi_keep_in<line>(value, same); \
     }
-    template <int line, class T> static KBI_FORCED void keep_one(T& x) {
-        kbi_keeper_in<kbi_kept_in<typename kbi_bare<T>::type>::value>::template keep<line>(x);
-    }
-};
-template <> struct kbi_keeper<true> {
-    template <int line> static KBI_FORCED void keep() {}
-    template <int line, class T, class... Rest> static KBI_FORCED void keep(const T& x, const Rest&... rest) {
-        kbi_keeper_in<KBI_IN_MEMORY>::keep<line>(x);
-        keep<line>(rest...);
-    }
-};
+KBI_X(1, "+r") KBI_X(2, KBI_IN_FLOATS)
+#undef KBI_X
+KBI_KEEPER(class T) kbi_keep_one(T& x) { kbi_keep_in<line>(x, kbi_operand_of<T>()); }
+KBI_KEEPER(class T, size_t n) kbi_keep_one(T (&x)[n]) { kbi_keep_in<line>(x, kbi_operand<0>()); }
+KBI_KEEPER(class To, class... From) kbi_keep_one(To (&x)(From...)) { kbi_keep_in<line>(x, kbi_operand<0>()); }
+template <int line> inline void kbi_keep() {}
+KBI_KEEPER(class T, class... Rest) kbi_keep(T&& x, Rest&&... rest) {
+    kbi_keep_one<line>(x);
+    kbi_keep<line>(rest...);
+}
 // clang-format on
-template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
-    return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
-}
-template <class T, class U> bool kb_check_norm(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
-    return kb_check_norm_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
-}
-template <class T, class U> bool kb_check_ulp(kb_state* kb, T* got, U* want, int64_t n, double ulps) {
-    return kb_check_ulp_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, ulps);
-}
-// Left by an exception, break or return: at once, before whatever the body holds gives its memory back, which would
-// wait for a stream that waits for the engine.
+
+// An exception, break or return that leaves the timed block must end it before the objects of the benchmark function
+// are destroyed: freeing their memory would wait for a stream that waits for kbench.
 struct kbi_loop {
     kb_state* kb;
     int64_t left;
-    explicit kbi_loop(kb_state* of) : kb(of), left(0) {}
+    explicit kbi_loop(kb_state* state) : kb(state), left(0) {}
     ~kbi_loop() {
         if (left > 0) kbi_leave(kb);
     }
 };
 KBI_INLINE kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
+// fn: any callable with a kb_stream argument, usually a lambda.
 template <class Callable> void kbi_call(kb_stream stream, void* user) { (*static_cast<Callable*>(user))(stream); }
-// fn: anything callable with a kb_stream, a lambda as a rule.
 template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
     return kb_run(&desc, kbi_call<Callable>, &fn);
 }
@@ -1313,7 +1197,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
   Stop here if you only want the API.
 ===============================================================================================================*/
 
-#if defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
+#if defined(KBENCH_H) && defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
 #define KBENCH_IMPLEMENTED
 
 #if KBI_CUDA
@@ -1335,36 +1219,29 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#ifdef __linux__
-#include <sys/auxv.h>
 #include <sys/syscall.h>
-#endif
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-// How fibers are switched: by ucontext, which musl has not; there by own code on x86-64. Without either the cases of a
-// group are measured one after another.
-#if defined(__GLIBC__) && !defined(KBI_UCONTEXT)
-#include <ucontext.h>
-#define KBI_UCONTEXT 1
-#elif !defined(KBI_UCONTEXT)
-#define KBI_UCONTEXT 0
-#endif
 #ifndef KBI_FIBERS
-#if KBI_UCONTEXT || (defined(__x86_64__) && defined(__LP64__))
+#ifdef __GLIBC__
 #define KBI_FIBERS 1
 #else
-#define KBI_FIBERS 0
+#define KBI_FIBERS 0 // musl has no ucontext: the cases of a group are measured one after another
 #endif
+#endif
+#if KBI_FIBERS
+#include <ucontext.h>
 #endif
 
 #ifndef KBENCH_MALLOC
@@ -1374,82 +1251,35 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>system    foundation: what strict standards hide, what is optimised, and the smallest calls of the system.
+  >>system    foundation: what is optimised, and the smallest calls of the system.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The feature macros came too late: a system header was included before this file under a strict standard. These are
-// POSIX's own prototypes, in the plain types that glibc gives them.
-#if !defined(__cplusplus) && defined(_FEATURES_H) && !defined(__USE_POSIX199309)
-extern int clock_gettime(int clock, struct timespec* out);
-extern int fsync(int file);
-extern int fileno(FILE* f);
-extern int kill(int process, int signal);
-extern int lstat(const char* path, struct stat* out);
-extern char* realpath(const char* path, char* out);
-extern int fchmod(int file, unsigned mode);
-extern int fchown(int file, unsigned owner, unsigned group);
-extern int ftruncate(int file, off_t size);
-extern FILE* fdopen(int file, const char* mode);
-extern int setenv(const char* name, const char* value, int replace);
-extern int unsetenv(const char* name);
-extern ssize_t readlink(const char* path, char* out, size_t n);
-extern char* strsignal(int number);
-extern long syscall(long number, ...);
-extern FILE* popen(const char* command, const char* mode);
-extern int pclose(FILE* f);
-#endif
-// What strict standards hide of Linux.
-enum {
-    KBI_CLOCK_MONOTONIC = 1,
-    KBI_CLOCK_PROCESS = 2,
-    KBI_CLOCK_THREAD = 3,
-    KBI_DUPFD_CLOEXEC = 1030,
-    KBI_MAP_ANONYMOUS = 0x20
-};
-#ifdef O_CLOEXEC
-#define KBI_CLOEXEC O_CLOEXEC
-#else
-#define KBI_CLOEXEC 0
-#endif
-#ifdef O_NOFOLLOW
-#define KBI_NOFOLLOW O_NOFOLLOW
-#else
-#define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_NORESERVE
-#define KBI_MAP_NORESERVE MAP_NORESERVE
-#else
-#define KBI_MAP_NORESERVE 0
-#endif
-
-// Most of what follows runs once a case: no compiler need spend its user's time on making that fast. What walks over
-// data stands between KBI_SLOW_END and KBI_SLOW_BEGIN.
+// Most functions below run once per case, so they are compiled without optimisation, which compiles faster. Functions
+// that loop over data stand between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_CODE_BEGIN and KBI_CODE_END enclose the
+// function bodies of a header. KBI_OPTIMISE marks a function that is always optimised.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
-#define KBI_CODE_BEGIN KBI_SLOW_BEGIN // around the code of an add-on
+#define KBI_CODE_BEGIN KBI_SLOW_BEGIN
 #define KBI_CODE_END KBI_SLOW_END
 #define KBI_OPTIMISE __attribute__((noinline))
 #else
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 1675 // cudafe does not know the pragma, the compiler behind it does
+#pragma nv_diag_suppress 1675 // cudafe does not know the pragma, but gcc, which follows, does
 #endif
 #ifdef __cplusplus
-#define KBI_MACROS_KEEP
-#define KBI_MACROS_BACK
-#else // in C gcc forgets what the file is compiled with behind a function that is not optimised
-#define KBI_MACROS_KEEP                                                                  \
-    _Pragma("push_macro(\"__OPTIMIZE__\")") _Pragma("push_macro(\"__OPTIMIZE_SIZE__\")") \
-        _Pragma("push_macro(\"__FAST_MATH__\")") _Pragma("push_macro(\"__FINITE_MATH_ONLY__\")")
-#define KBI_MACROS_BACK                                                                \
-    _Pragma("pop_macro(\"__OPTIMIZE__\")") _Pragma("pop_macro(\"__OPTIMIZE_SIZE__\")") \
-        _Pragma("pop_macro(\"__FAST_MATH__\")") _Pragma("pop_macro(\"__FINITE_MATH_ONLY__\")")
+#define KBI_MACROS(push_or_pop)
+#else // in C the pragma changes these macros, and pop_options does not restore them
+#define KBI_MACROS(push_or_pop)                                                           \
+    KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
+        KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
+#define KBI_PRAGMA(text) _Pragma(#text)
 #endif
-#define KBI_CODE_BEGIN _Pragma("GCC push_options") KBI_MACROS_KEEP KBI_SLOW_BEGIN // around the code of a header
-#define KBI_CODE_END _Pragma("GCC pop_options") KBI_MACROS_BACK
+#define KBI_CODE_BEGIN _Pragma("GCC push_options") KBI_MACROS(push_macro) KBI_SLOW_BEGIN
+#define KBI_CODE_END _Pragma("GCC pop_options") KBI_MACROS(pop_macro)
 #define KBI_SLOW_BEGIN _Pragma("GCC optimize(\"O0\")")
 #define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
-#define KBI_OPTIMISE __attribute__((noinline, optimize("O2"))) // whatever the file is compiled with
+#define KBI_OPTIMISE __attribute__((noinline, optimize("O2")))
 #endif
 
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -1458,53 +1288,48 @@ enum {
 #else
 #define KBI_STATIC_ASSERT _Static_assert
 #endif
-// What grows, and has nothing yet: a text, a set, a map.
+// Initialises an empty kbi_text, kbi_set or kbi_map.
 #define KBI_BLANK \
     { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-// glibc's fortified forms of these complain or fail where they are not optimised, so they stand before the rest.
-// A pipe without anyone at its other end, which a user or a folder above may name, must not stop the program.
+// The functions of this section precede KBI_CODE_BEGIN because without optimisation glibc's fortified open, read,
+// readlink, fgets, getcwd and poll do not compile without warnings.
+// O_NONBLOCK: opening a pipe without a process at its other end must not block the program.
 static int kbi_open_file(const char* path, int flags) {
-    return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
 static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
-// Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
+// If the program is started with a standard file closed, a file opened later would get its number, and receive the
+// table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
     if (file > 2) close(file);
 }
-// stdio gives up what a file that does not block has no room for at once. A pipe or a terminal is opened once more, so
-// that other processes keep what they share; where that cannot be, as with a socket, they share the change.
+// stdio loses text if a non-blocking file has no room for it.
 static void kbi_block_standard_files(void) {
     for (int file = 1; file <= 2; file++) {
-        int flags = fcntl(file, F_GETFL), own;
-        struct stat about;
-        if (flags < 0 || !(flags & O_NONBLOCK) || fstat(file, &about) != 0 || S_ISREG(about.st_mode)) continue;
-        own = kbi_open_file(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2", O_WRONLY | (flags & O_APPEND));
-        if (own >= 0 && fcntl(own, F_SETFL, flags & ~O_NONBLOCK) == 0) dup2(own, file);
-        if (own < 0) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
-        if (own > 2) close(own);
+        int flags = fcntl(file, F_GETFL);
+        if (flags >= 0 && (flags & O_NONBLOCK)) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
-// Another number for a file, which a function that closes what it finds comes to last; fewer may be allowed.
+// Duplicates a file to a number from 100 on, or to any if that exceeds a limit. A function that closes the lowest
+// numbers in turn reaches it last.
 static int kbi_high_file(int file) {
-    int high = fcntl(file, KBI_DUPFD_CLOEXEC, 100);
-    return high >= 0 ? high : fcntl(file, KBI_DUPFD_CLOEXEC, 3);
+    int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
+    return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
 static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
-static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
-    struct pollfd p = { file, POLLIN, 0 };
+static bool kbi_poll(int file, short events, int milliseconds) {
+    struct pollfd p = { file, events, 0 };
     return poll(&p, 1, milliseconds) > 0;
 }
-static bool kbi_writable(int file, int milliseconds) {
-    struct pollfd p = { file, POLLOUT, 0 };
-    return poll(&p, 1, milliseconds) > 0;
-}
+static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // file -1: waits
+static bool kbi_writable(int file, int milliseconds) { return kbi_poll(file, POLLOUT, milliseconds); }
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
@@ -2055,7 +1880,7 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 // --- reading ---
 
-// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+// Reads at most n bytes and returns their number. If a pipe is empty, it waits. 0: end of the file. -1: see errno.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
     for (;;) {
         ssize_t done = kbi_read_some(file, to, n);
@@ -2067,21 +1892,17 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
     }
 }
 
-static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
-    char* p = (char*)to;
-    while (n) {
-        ssize_t done = kbi_read_more(file, p, n);
-        if (done == 0) errno = 0;
-        if (done <= 0) return false;
-        p += done;
-        n -= (size_t)done;
-    }
-    return true;
+// Reads exactly n bytes. False: see errno; 0: the file ended before.
+static bool kbi_read_all(int file, void* to, size_t n) {
+    ssize_t done = 1;
+    for (char* p = (char*)to; n && done > 0; p += done, n -= (size_t)KBI_MAX(done, 0)) done = kbi_read_more(file, p, n);
+    if (done == 0) errno = 0;
+    return !n;
 }
 
-// Reads what is left of a file, at most so much of it; false: errno says why not.
+// Appends the rest of a file, or its next most bytes, to out. False: see errno.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[4096]; // kbi_born reads before a small stack can be told of
+    char some[4096]; // kbi_born calls this function on a stack that may be small
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -2090,7 +1911,8 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file, or a pipe or device as well, for reading; -1: errno says why not (ESPIPE: neither of them).
+// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno; ESPIPE: another
+// kind.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -2103,7 +1925,7 @@ static int kbi_open_input(const char* path, bool pipes) {
     return errno = why, -1;
 }
 
-// All of a regular file; false where it cannot be read, or is empty.
+// Appends a regular file to out. False if it cannot be read or is empty.
 KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
     int file = kbi_open_input(path, false);
     bool good = file >= 0 && kbi_read_file(file, out, SIZE_MAX);
@@ -2118,7 +1940,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// The first line of a regular file, without its end; false when there is none.
+// Copies the first line of a regular file without its end, at most size - 1 bytes. False if there is none.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -2128,17 +1950,17 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return n > 0;
 }
 
-// How a file of one kind begins, and what stands somewhere in so many of its first lines.
+// A kind of file: its first characters (blanks are ignored), and a text within its first lines lines.
 typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // reformatted as well
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also if it was reformatted
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     const char *inside, *end = s;
-    for (const char *p = s, *begin = mark->begin; *begin; p++) { // blanks do not count
+    for (const char *p = s, *begin = mark->begin; *begin; p++) {
         if (*p == *begin)
             begin++;
         else if (!*p || !strchr(" \t\r\n", *p))
@@ -2148,8 +1970,9 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Whether a file is ours: of this mark, or without anything yet. Of lines one is enough: other tools may have added
-// theirs, and a first record may be cut off. False with errno 0: it is someone else's; otherwise it cannot be read.
+// Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
+// added lines, and the first record may be incomplete. False with errno 0: it is of another kind; else it cannot be
+// read.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -2159,8 +1982,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     size_t blank = strspn(head.s, mark == &kbi_array_mark ? " \t\r\n[]" : " \t\r\n");
     bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
     if (mark == &kbi_line_mark && head.s[blank] != '[') {
-        size_t cut = KBI_MIN(head.n, strlen(mark->begin));
-        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, KBI_MIN(head.n, strlen(mark->begin))) == 0;
         for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
     }
     kbi_text_free(&head);
@@ -2174,35 +1996,36 @@ static size_t kbi_folder_length(const char* path) { // with its slash; 0: the wo
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
-// working directory.
+// Returns the absolute path without links, because a benchmark function may change the working directory. The file
+// need not exist. The caller frees the path.
 static char* kbi_real_path(const char* path) {
-    char link[4096], *real = realpath(path, NULL), *result;
-    size_t n = kbi_folder_length(path);
+    char link[4096], *real = realpath(path, NULL);
+    int n = (int)kbi_folder_length(path);
     kbi_text out = KBI_BLANK;
     ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
-    if (k > 0) { // to where there is nothing yet
-        kbi_put(&out, path, *link == '/' ? 0 : n);
-        kbi_put(&out, link, (size_t)k);
-        result = kbi_real_path(out.s);
-    } else {
-        kbi_put(&out, n ? path : ".", n ? n : 1);
-        char* above = real ? real : realpath(out.s, NULL);
-        out.n = 0;
-        kbi_puts(&out, above ? above : path);
-        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
-        result = kbi_keep_text(out.s);
-        free(above); // the C library's own
+    if (k > 0) { // a link to a file that does not exist
+        kbi_putf(&out, "%.*s%.*s", *link == '/' ? 0 : n, path, (int)k, link);
+        real = kbi_real_path(out.s);
+        kbi_text_free(&out);
+        return real;
     }
-    kbi_text_free(&out);
-    return result;
+    kbi_putf(&out, "%.*s", n ? n : 1, n ? path : ".");
+    char* folder = real ? NULL : realpath(out.s, NULL);
+    out.n = 0;
+    if (folder)
+        kbi_putf(&out, "%s%s%s", folder, folder[1] ? "/" : "", path + n);
+    else
+        kbi_puts(&out, real ? real : path);
+    free(real), free(folder); // from the C library
+    return out.s;
 }
 
 static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: the beginning of its own, with this process and ending.
+// Returns path with the process number and ending appended to its name, which is shortened to 220 bytes. The caller
+// frees it.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -2212,191 +2035,113 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 
 // --- writing ---
 
-// Writes what waits; false: errno says why some of it still does. A reader may take so long for each piece.
-static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
-    size_t at = 0;
-    while (at < waiting->n) {
-        ssize_t n = write(file, waiting->s + at, waiting->n - at);
-        if (n > 0) at += (size_t)n;
-        if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        if (n == 0) errno = ENOSPC;
+// Writes n bytes and returns how many were written; fewer than n: see errno. The reader of a pipe may take so many
+// milliseconds for each piece.
+static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
+    size_t done = 0;
+    while (done < n) {
+        ssize_t k = write(file, s + done, n - done);
+        if (k > 0) done += (size_t)k;
+        if (k > 0 || (k < 0 && errno == EINTR)) continue;
+        if (k == 0) errno = ENOSPC;
         if (errno != EAGAIN || !kbi_writable(file, milliseconds)) break;
     }
-    if (at) memmove(waiting->s, waiting->s + at, waiting->n - at), waiting->n -= at;
+    return done;
+}
+static bool kbi_write_all(int file, const char* s, size_t n) { return kbi_write(file, s, n, -1) == n; }
+
+// Writes a text and removes the part that was written. False: see errno.
+static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
+    size_t done = kbi_write(file, waiting->s, waiting->n, milliseconds);
+    if (done) memmove(waiting->s, waiting->s + done, waiting->n - done), waiting->n -= done;
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s,
-                          size_t n) { // into a regular file, or a pipe to a process of our own
-    while (n) {
-        ssize_t done = write(file, s, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done == 0) errno = ENOSPC;
-        if (done <= 0) return false;
-        s += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-// Whether it is on the disk; what is no file on one has no such thing.
+// Whether the file reached the disk, or is of a kind that has no disk.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-// Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
+// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe, which may be about to start.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
-    bool there = stat(path, &about) == 0;
-    if (there && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    bool known = stat(path, &about) == 0;
+    if (known && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
     for (int i = 0;; i++) {
         int file = kbi_open_file(path, O_WRONLY);
         if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
-        kbi_readable(-1, 100); // its reader may be about to start
+        kbi_readable(-1, 100);
     }
 }
 
-// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
-// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+// Replaces a file as a whole by text, and keeps its mode and, if permitted, its owner. old: the file to replace;
+// st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
-    struct timespec t = { 0, 0 };
     char ending[40];
-    clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
-    snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
-    char* name = kbi_name_beside(path, ending);
-    kbi_text above = KBI_BLANK;
-    kbi_put(&above, path, kbi_folder_length(path));
-    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW),
-        folder = kbi_open_file(above.s, O_RDONLY);
+    size_t n = kbi_folder_length(path);
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // another machine may have the same process number
+    char *name = kbi_name_beside(path, ending), first = name[n];
+    name[n] = 0;
+    int folder = kbi_open_file(name, O_RDONLY);
+    name[n] = first;
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
-        bool given = fchown(file, old->st_uid, old->st_gid) == 0;
-        good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
+        bool owned = fchown(file, old->st_uid, old->st_gid) == 0;
+        good = fchmod(file, old->st_mode & (owned ? 07777u : 0777u)) == 0;
     }
     good = good && kbi_sync(file);
+    // The lock makes two processes that end together compare and rename one after the other.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20); // two processes that end at once look one after the other
-    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
-    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+        kbi_readable(-1, 20);
+    bool exists = good && stat(path, &now) == 0, gone = good && !exists && errno == ENOENT;
+    bool same = exists && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
                 now.st_mtime == old->st_mtime;
-    if (there && !same) errno = ESTALE;
+    if (exists && !same) errno = ESTALE;
     good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // the name must reach the disk as well
     if (folder >= 0) close(folder);
-    kbi_text_free(&above);
     KBENCH_FREE(name);
     return errno = why, good;
 }
 
-// A file that is replaced as a whole when all of it is there, or one that is written as it comes.
-typedef struct kbi_out {
-    const char* option;        // that names it, for messages
-    char* path;                // from the root on, behind all links
-    const kbi_signature* mark; // of what is written
-    struct stat old;           // of the file that is replaced, st_nlink 0: there is none
-    int file;                  // a device, a pipe, a file that is appended to, 1: stdout; -1: replaced at the end
-    kbi_text waiting;          // what is not written yet
-} kbi_out;
+// --- output files: replaced at the end, or written in place (pipe, device, stdout), or appended to under a lock
+// (lines of records, which several processes append to one file) ---
 
-static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
+typedef struct kbi_out {
+    const char* option;        // without its --, for messages
+    char* path;                // absolute, without links
+    const kbi_signature* mark; // kind of the file; kbi_line_mark: lines under a lock
+    struct stat old;           // the file to replace; st_nlink 0: there is none
+    int file;                  // device, pipe, file that is appended to, 1: stdout; -1: a regular file
+    kbi_text waiting;          // not written yet
+    // for lines of records
+    kbi_text written; // by this process
+    off_t end;        // size of the file after the last line of this process
+    bool lockless;    // whether the file system has no locks
+    bool unsafe;      // whether the disk reported an error for bytes that it had accepted
+    bool moved;       // whether the records go to another file, because a process changed this one
+} kbi_out;
+typedef kbi_out kbi_lines;
+
+static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
+    kbi_text_free(&o->written);
     o->path = NULL;
     o->file = -1;
 }
 
-// False after an error message, with nothing left open. append: behind what a regular file holds.
-static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
-    memset(o, 0, sizeof *o);
-    o->option = option;
-    o->mark = mark;
-    o->file = -1;
-    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
-    if (kbi_is(path, "-")) return o->file = 1, true;
-    bool there = stat(o->path, &o->old) == 0, good = there || errno == ENOENT, ours = true;
-    if (good && there && !S_ISREG(o->old.st_mode)) {
-        o->file = kbi_open_in_place(o->path);
-        good = o->file >= 0;
-    } else if (good && append) {
-        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
-        good = o->file >= 0;
-    } else if (good) {
-        int file = there ? kbi_open_input(o->path, false) : -1, why;
-        ours = !there || (file >= 0 && kbi_file_ours(file, mark));
-        why = errno;
-        if (file >= 0) close(file);
-        char* name = o->path + kbi_folder_length(o->path);
-        char first = *name;
-        *name = 0;
-        errno = why;
-        good = ours && access(o->path, W_OK | X_OK) == 0; // of its folder
-        *name = first;
-    }
-    if (!good && !ours && !errno)
-        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
-                  option, path);
-    else if (!good)
-        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (!good) kbi_out_free(o);
-    return good;
-}
-
-// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
-// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
-static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    int file = o->file;
-    if (file >= 0) {
-        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
-        return o->file = -1, file <= 2 || close(file) == 0;
-    }
-    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
-    if (errno != ESTALE) return false;
-    char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    memset(&o->old, 0, sizeof o->old);
-    bool good = kbi_replace(beside, &o->waiting, &o->old);
-    if (good)
-        kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
-                  o->path, beside);
-    if (good) errno = 0; // said
-    KBENCH_FREE(beside);
-    return false;
-}
-
-// --- records, one a line, which several processes append to one file ---
-
-enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less than a second
-
-typedef struct kbi_lines {
-    const char* option;
-    char* path;             // from the root on, behind all links
-    kbi_text waiting, mine; // not written yet; written by this process
-    int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
-    off_t end;              // of the file, behind what this process wrote last
-    bool lockless;          // its file system has no locks
-    bool unsafe;            // the disk refused bytes after it had taken them
-    bool moved;             // the records go beside the file: another process replaced or changed it
-} kbi_lines;
-
-static void kbi_lines_free(kbi_lines* l) {
-    if (l->file > 2) close(l->file);
-    KBENCH_FREE(l->path);
-    kbi_text_free(&l->waiting);
-    kbi_text_free(&l->mine);
-    l->path = NULL;
-    l->file = -1;
-}
-
-// Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
-// works over a network. -1: errno says why not.
+// Opens and locks the file of this path. If another process replaced it meanwhile, the new file is opened. POSIX
+// locks also work over a network; closing the file anywhere in this process releases them. -1: see errno; EBUSY: it
+// stayed locked for 10 s, while other processes hold the lock for less than one.
 static int kbi_lines_lock(kbi_lines* l) {
-    for (int waited = 0;; waited += 10) {
+    for (int waited_ms = 0;; waited_ms += 10) {
         struct flock lock;
-        struct stat opened, there;
+        struct stat opened, now;
         int file = kbi_open_file(l->path, O_RDWR | O_APPEND);
         if (file < 0) return -1;
         memset(&lock, 0, sizeof lock);
@@ -2408,80 +2153,105 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
-        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
+        bool regular = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return file;
         close(file);
-        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
+        if (!regular || waited_ms >= 10000) return errno = regular ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
 
-// False after an error message.
-static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
-    struct stat about;
-    memset(l, 0, sizeof *l);
-    l->option = option;
-    l->file = -1;
+// Opens an output; "-" is stdout. append: a regular file is appended to without a lock. False after an error message,
+// with nothing left open.
+static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
+    memset(o, 0, sizeof *o);
+    o->option = option;
+    o->mark = mark;
+    o->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    if (kbi_is(path, "-")) return l->file = 1, true;
-    l->path = kbi_real_path(path);
-    bool plain = stat(l->path, &about) != 0 || S_ISREG(about.st_mode);
-    int file = plain ? kbi_open_file(l->path, O_WRONLY | O_CREAT) : kbi_open_in_place(l->path);
-    if (plain && file >= 0) close(file), file = kbi_lines_lock(l);
-    bool good = file >= 0 && (!plain || kbi_file_ours(file, &kbi_line_mark));
-    if (!good && file >= 0 && !errno)
-        kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
-                  "another file",
+    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
+    if (kbi_is(path, "-")) return o->file = 1, true;
+    bool exists = stat(o->path, &o->old) == 0, good = exists || errno == ENOENT, ours = true;
+    bool lines = mark == &kbi_line_mark;
+    if (good && exists && !S_ISREG(o->old.st_mode)) {
+        o->file = kbi_open_in_place(o->path);
+        good = o->file >= 0;
+    } else if (good && append) {
+        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+        good = o->file >= 0;
+    } else if (good) {
+        int file = lines ? kbi_open_file(o->path, O_WRONLY | O_CREAT) : -1, why;
+        if (file >= 0) close(file);
+        if (lines ? file >= 0 : exists) file = lines ? kbi_lines_lock(o) : kbi_open_input(o->path, false);
+        ours = file >= 0 ? kbi_file_ours(file, mark) : !exists && !lines;
+        why = errno;
+        if (file >= 0) close(file);
+        char *name = o->path + kbi_folder_length(o->path), first = *name;
+        *name = 0;
+        errno = why;
+        good = ours && (lines || access(o->path, W_OK | X_OK) == 0); // of its folder
+        *name = first;
+    }
+    if (!good && !ours && !errno)
+        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
                   option, path);
     else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (plain && file >= 0)
-        close(file);
-    else
-        l->file = file;
-    if (!good) kbi_lines_free(l);
+    if (!good) kbi_out_free(o);
     return good;
 }
 
-// Whether the file, which is locked, still has all lines that this process wrote.
+// Continues in a new file beside that of the option, with all text of this run. False: see errno.
+static bool kbi_out_move(kbi_out* o, const char* reason) {
+    const char* ending = o->mark == &kbi_line_mark ? ".jsonl" : o->mark == &kbi_array_mark ? ".json" : "";
+    char* beside = kbi_name_beside(o->path, ending);
+    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | O_NOFOLLOW);
+    if (file < 0 || fstat(file, &o->old) != 0) return KBENCH_FREE(beside), false;
+    close(file);
+    kbi_error("--%s %s %s; what this run wrote is in %s", o->option, o->path, reason, beside);
+    KBENCH_FREE(o->path);
+    o->path = beside;
+    if (o->waiting.n) kbi_put(&o->written, o->waiting.s, o->waiting.n);
+    kbi_text_free(&o->waiting);
+    o->waiting = o->written;
+    memset(&o->written, 0, sizeof o->written);
+    return o->moved = true;
+}
+static const char kbi_changed[] = "was changed by another process during this run";
+
+// Writes everything, and replaces the old file. If another process changed that file during the run, the text goes to
+// a new file beside it. False: see errno; 0: a message was printed.
+static bool kbi_out_end(kbi_out* o, int milliseconds) {
+    int file = o->file;
+    if (file >= 0) {
+        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
+        return o->file = -1, file <= 2 || close(file) == 0;
+    }
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno == ESTALE && kbi_out_move(o, kbi_changed) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
+    return false;
+}
+
+static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
+    return kbi_out_open(l, option, path, &kbi_line_mark, false);
+}
+
+// Whether the locked file still has all lines of this process, in order.
 static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
-    const kbi_text* of[] = { &all, &l->mine };
-    kbi_set there = KBI_BLANK;
-    bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
-    for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n;) {
-            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
-            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
-            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
-            if (k == 1 && absent) kept = false;
-            at += n + 1;
-        }
-    kbi_set_free(&there);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX) && all.n;
+    const char *line = good ? all.s : NULL, *missing = l->written.s;
+    while (line && *missing) {
+        size_t n = strcspn(missing, "\n") + 1;
+        if (strncmp(line, missing, n) == 0) missing += n;
+        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    }
     kbi_text_free(&all);
-    return kept;
+    return !*missing;
 }
 
-// All that this process wrote, and writes from now on, goes beside the file. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l, const char* why) {
-    char* beside = kbi_name_beside(l->path, ".jsonl");
-    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | KBI_NOFOLLOW);
-    if (file < 0) return KBENCH_FREE(beside), false;
-    close(file);
-    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, why, beside);
-    KBENCH_FREE(l->path);
-    l->path = beside;
-    if (l->waiting.n) kbi_put(&l->mine, l->waiting.s, l->waiting.n);
-    kbi_text_free(&l->waiting);
-    l->waiting = l->mine;
-    memset(&l->mine, 0, sizeof l->mine);
-    return l->moved = true;
-}
-
-static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
-
-// Appends what waits, all of it or nothing; false: errno says why it waits. A line that a writer was killed in is ended
-// first, also where the end of the file cannot be read.
+// Appends the waiting lines, all or none. False: see errno, and they wait for the next call. An incomplete last line
+// of a killed writer is ended first, also if the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2489,13 +2259,11 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
     if (file < 0 && l->moved) return false;
-    if (file < 0)
-        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
-               kbi_lines_flush(l, milliseconds);
-    off_t end = lseek(file, 0, SEEK_END);
-    if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
-        close(file);
-        return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    bool busy = file < 0 && errno == EBUSY;
+    off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+    if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
+        if (file >= 0) close(file);
+        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) && kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2503,9 +2271,9 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // half a line stays, which is ended above
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // an incomplete line stays; the next call ends it
     if (good) {
-        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+        kbi_put(&l->written, l->waiting.s, l->waiting.n);
         l->waiting.n = 0;
         l->end = lseek(file, 0, SEEK_END);
         if (!kbi_sync(file)) l->unsafe = true, why = errno;
@@ -2515,16 +2283,17 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// All is written, and still there. False: errno says why not, 0: it was said.
+// Writes everything, and verifies that the file still has all lines of this process. False: see errno; 0: a message
+// was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (good && l->mine.n && !l->moved) {
+    if (good && l->written.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
-        if (!kept) good = kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+        if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
     }
     if (good && l->moved) errno = 0;
     return good && !l->moved;
@@ -2534,45 +2303,41 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
-// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
-// kb_build.
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler announces it by a macro. But the program is
+// then linked with a function of the instrument; without it the weak symbol is NULL.
+#define KBI_INSTRUMENTS(x) \
+    x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
+    x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
+    x(__lsan_init, (void), "LSan") x(__gcov_init, (void*), "gcov") x(llvm_gcov_init, (void*, void*), "gcov") \
+    x(__llvm_profile_write_file, (void), "-fprofile-instr-generate") x(__gmon_start__, (void), "-pg")
 #ifdef __cplusplus
 extern "C" {
 #endif
-#define KBI_WEAK __attribute__((weak))
-KBI_WEAK void __asan_init(void);
-KBI_WEAK void __hwasan_init(void);
-KBI_WEAK void __tsan_init(void);
-KBI_WEAK void __msan_init(void);
-KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
-KBI_WEAK void __lsan_init(void);
-KBI_WEAK void __gcov_init(void* info);
-KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
-extern KBI_WEAK int __llvm_profile_runtime;
-KBI_WEAK void __gmon_start__(void); // of -pg
+#define KBI_X(symbol, parameters, name) __attribute__((weak)) void symbol parameters;
+KBI_INSTRUMENTS(KBI_X)
+#undef KBI_X
 #ifdef __cplusplus
 }
 #endif
 
+// Returns a bit for each row of KBI_INSTRUMENTS; bit 0 is AddressSanitizer.
 static unsigned kbi_instruments_here(void) {
-#ifdef KBI_NO_INSTRUMENTS
-    return 0;
-#else
-    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
-                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
-    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
-           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
-           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
-           (unsigned)(__gmon_start__ != NULL) << 8;
+    unsigned bits = 0;
+#ifndef KBI_NO_INSTRUMENTS // tests that run under a sanitizer themselves
+    unsigned bit = 1;
+#define KBI_X(symbol, parameters, name) bits |= symbol ? bit : 0, bit *= 2;
+    KBI_INSTRUMENTS(KBI_X)
+#undef KBI_X
+    if (bits & 15) bits &= ~48u; // clang links UBSan and LSan together with its other sanitizers
 #endif
+    return bits;
 }
 
-// ", instrumented (ASan UBSan)", or nothing.
+// Writes ", instrumented (ASan gcov)" to out, or "" without instruments.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
-    static const char* const names[] = { "ASan",  "HWASan", "TSan", "MSan",
-                                         "UBSan", "LSan",   "gcov", "-fprofile-instr-generate",
-                                         "-pg" };
+#define KBI_X(symbol, parameters, name) name,
+    static const char* const names[] = { KBI_INSTRUMENTS(KBI_X) };
+#undef KBI_X
     size_t n = 0;
     *out = 0;
     for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
@@ -2651,9 +2416,9 @@ static int64_t kbi_clock_ns(int clock) {
     clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
-static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
+static int64_t kbi_now(void) { return kbi_clock_ns(CLOCK_MONOTONIC); }
 
-static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
+static double kbi_seconds_since(int64_t start_ns) { return (double)(kbi_now() - start_ns) * 1e-9; }
 
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
@@ -2758,7 +2523,7 @@ static kbi_turn kbi_turn_now(void) {
     struct rusage used;
     const int thread = 1; // RUSAGE_THREAD, Linux
     kbi_turn t = { 0, getrusage(thread, &used) == 0 ? used.ru_nvcsw : -1 };
-    t.ran = kbi_clock_ns(KBI_CLOCK_THREAD);
+    t.ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return t;
 }
 
@@ -2803,12 +2568,10 @@ KBI_SLOW_END
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// Floating values are rounded to float first (KB_IOTA in f64 is not; tf32 is stored so), then to the smaller types, to
-// nearest even.
-// The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
-// that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
+// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. tf32 is
+// stored as f32. The kernel kbi_fill does the same operations in the same order and gives the same bits. A host
+// compiler that contracts a * b + c can change a normal deviate by one ulp of float, about once in 10^8.
 
-// Elements of 1, 2 and 4 bytes are the low end of a word.
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
 
 static uint32_t kbi_float_bits(float f) {
@@ -2823,45 +2586,41 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
-// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
-// largest it is infinity in binary16, else the largest.
+// Rounds a float to nearest even. fraction selects the format by its fraction bits: 10 is binary16 (IEEE 754, bias 15),
+// 3 is e4m3 (OCP, bias 7, no infinity), 2 is e5m2 (OCP, bias 15). NaN stays NaN. Overflow gives infinity in binary16
+// and the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
     uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
-    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t least = fraction == 3u ? 121u : 113u; // biased f32 exponent of the smallest normal number
     uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
     uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
     if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
     if (e < least) shift += least - e;
-    if (shift > 24u) return sign; // below half of the least subnormal
+    if (shift > 24u) return sign; // below half of the smallest subnormal number
     r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
     return sign | KBI_MIN(r, most);
 }
 
-static float kbi_f16_to_f32(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, a = h & 0x7fffu;
-    if (a >= 0x7c00u) return kbi_bits_float(sign | 0x7f800000u | ((a & 0x3ffu) << 13));
-    if (a >= 0x0400u) return kbi_bits_float(sign | ((a << 13) + (112u << 23)));
-    return kbi_bits_float(sign | kbi_float_bits((float)a * 5.9604644775390625e-8f)); // a / 2^24, exact
+// Widens binary16 (fraction 10) or e4m3 (fraction 3); exact.
+static float kbi_small_to_f32(uint32_t small, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t magnitude = small & (half ? 0x7fffu : 0x7fu), bits = magnitude << (23u - fraction);
+    float value = kbi_bits_float(bits + ((half ? 112u : 120u) << 23));
+    if (magnitude < 1u << fraction) value = (float)magnitude * (half ? 5.9604644775390625e-8f : 0.001953125f);
+    if (magnitude >= (half ? 0x7c00u : 0x7fu))
+        value = kbi_bits_float(0x7f800000u | (bits & (half ? 0x7fffffu : 0x400000u)));
+    return small == magnitude ? value : -value;
 }
 
-// bfloat16: the upper half of a float; to nearest even, NaN kept quiet
+// Rounds a float to bfloat16, its upper half, to nearest even. NaN becomes a quiet NaN.
 static uint16_t kbi_f32_to_bf16(float f) {
     uint32_t u = kbi_float_bits(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_e4m3_to_f32(uint8_t h) {
-    uint32_t a = h & 0x7fu;
-    float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
-              : a < 8u   ? (float)a * 0.001953125f // 2^-9
-                         : kbi_bits_float((a << 20) + (120u << 23));
-    return h & 0x80u ? -v : v;
-}
-
-// element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
+// Element i of an array as a double. 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
     uint64_t bits = 0;
@@ -2871,24 +2630,20 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_bits_float((uint32_t)bits);
     case KB_F64: memcpy(&d, &bits, 8); return d;
-    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
-    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
-    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_E4M3: return kbi_small_to_f32((uint32_t)bits, 3);
+    case KB_E5M2: return kbi_small_to_f32((uint32_t)bits << 8, 10); // e5m2 is the upper half of binary16
+    case KB_F16: return kbi_small_to_f32((uint32_t)bits, 10);
     case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
     case KB_I8: return (signed char)bits;
     case KB_I16: return (int16_t)bits;
     case KB_I32: return (int32_t)bits;
     case KB_I64: return (double)(int64_t)bits;
-    case KB_U8:
-    case KB_U16:
-    case KB_U32:
-    case KB_U64: return (double)bits;
-    default: return 0;
+    default: return (double)bits;
     }
 }
 
 // Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)); the key advances by
-// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
+// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is not changed.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
@@ -2903,32 +2658,30 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-// 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
-static void kbi_shuffle(int* of, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
-    for (int i = 0; i < n; i++) of[i] = i;
+// Writes a random permutation of 0 .. n - 1 (Fisher and Yates) that depends on seed, purpose and number only.
+static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
+    for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n - 1; i > 0; i--) {
         uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
         uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
         kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = of[i];
-        of[i] = of[j];
-        of[j] = swap;
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
     }
 }
 
-// 24 bits, so that float and double hold the same value
-static double kbi_random_uniform(uint32_t word) {
-    return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
-}
+// word / 2^32 in 24 bits, which float and double both hold exactly.
+static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
 
-static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1] (Horner)
     double sum = 0;
     for (int i = 0; i < n; i++) sum = sum * x + c[i];
     return sum;
 }
 
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
-// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
+// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172. The truncated series has a relative error below 2^-44.
 static double kbi_minus_log(uint32_t m) {
     static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
     double f = (double)(int32_t)m, s;
@@ -2942,9 +2695,9 @@ static double kbi_minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
-// Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
-// in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
-// 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
+// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi u2).
+// u1 is in (0,1], so the logarithm is finite. u2 = k / 2^24 is split exactly into quarter turns and a remainder within
+// 1/8 turn. There, the Taylor series of sine and cosine have an error below 2^-40. z is rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
                                    -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
@@ -2965,27 +2718,27 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     z[1] = (float)(r * s);
 }
 
-// the bits of one element, in the low end of the result, from its value (floats) or its deviate (integers)
-static uint64_t kbi_value_bits(double v, int dtype) {
+// The bits of an element, in the low end of the result. value: the element, or for integers its normal deviate.
+static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_float_bits((float)v);
-    case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
-    case KB_F16: return kbi_f32_to_small((float)v, 10);
-    case KB_BF16: return kbi_f32_to_bf16((float)v);
+    case KB_TF32: return kbi_float_bits((float)value);
+    case KB_F64: memcpy(&u, &value, sizeof u); return u;
+    case KB_E4M3: return kbi_f32_to_small((float)value, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)value, 2);
+    case KB_F16: return kbi_f32_to_small((float)value, 10);
+    case KB_BF16: return kbi_f32_to_bf16((float)value);
     default: break;
     }
-    t = v * 8.0; // at most 47, since u1 >= 2^-24: only the sign of an unsigned type needs the clamp
+    t = value * 8.0; // |t| < 48 because u1 >= 2^-24, so only unsigned types need a clamp, at 0
     t = t < 0.0 ? t - 0.5 : t + 0.5;
     if (t < 0.0 && (dtype == KB_U8 || dtype == KB_U16 || dtype == KB_U32 || dtype == KB_U64)) t = 0.0;
     return (uint64_t)(int64_t)t;
 }
 
-// the bits of elements 4 block .. 4 block + 3
+// The bits of elements 4 block .. 4 block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -3006,22 +2759,15 @@ static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind
     }
 }
 
-// Elements first .. first + n - 1 of a tensor; p is where element `first` goes and may be unaligned.
+// Writes elements first .. first + n - 1 of a tensor. p receives element `first` and may be unaligned.
 static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    unsigned char* at = (unsigned char*)p;
+    unsigned char* out = (unsigned char*)p;
     size_t size = kbi_dtype_size(dtype);
-    int64_t i = first, end = first + n;
     uint64_t bits[4];
-    if (n <= 0 || size == 0) return;
-    if (kind == KB_ZERO) {
-        memset(p, 0, (size_t)n * size);
-        return;
-    }
-    while (i < end) {
-        int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
-        kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
-        i += stop - j;
-        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
+    if (kind == KB_ZERO && n > 0) memset(p, 0, (size_t)n * size), n = 0;
+    for (int64_t i = first; i < first + n; i++, out += size) {
+        if (i == first || i % 4 == 0) kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
+        memcpy(out, &bits[i % 4], size);
     }
 }
 
@@ -3029,15 +2775,14 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
-// assumes that there are no NaN and infinity.
-#define KBI_STATS_LIMIT 1e150
-#define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
-#define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
-#define KBI_STATS_P99_MIN 300  // fewest values with a p99
-#define KBI_STATS_ENOUGH 6     // fewest values, or what they are worth, that the sign test makes an interval of
-#define KBI_STATS_NOTABLE 0.01 // drift and distance of modes, relative to the median, that are worth a word
+#define KBI_STATS_LIMIT 1e150  // largest magnitude of a measurement: its square and sums of squares stay finite
+#define KBI_STATS_BLOCKS 10    // consecutive blocks of a sample; their medians are nearly independent
+#define KBI_STATS_MIN 30       // smallest sample that is cut into blocks, 3 values in each
+#define KBI_STATS_P99_MIN 300  // smallest sample that has a p99
+#define KBI_STATS_ENOUGH 6     // smallest (effective) sample size with a 95 % interval by the sign test
+#define KBI_STATS_NOTABLE 0.01 // smallest drift and distance of modes that is reported, relative to the median
 
+// True if v is finite and at most KBI_STATS_LIMIT. Compares bits because -ffast-math assumes that NaN does not exist.
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
     uint64_t bits, bound;
@@ -3046,34 +2791,31 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-// Memory for m values if there are n > 0 values and all are usable; else NULL.
+// Allocates memory for m values, which the caller frees. NULL if n is 0 or one of the n values is not usable.
 static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
     for (int64_t i = 0; x && i < n; i++)
         if (!kbi_usable(x[i])) return NULL;
     return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
-// a / b; 0 for 0 / 0, NAN where the quotient is none.
+// a / b; 0 for 0 / 0; NAN for other divisions by 0 and if the quotient would exceed 1e150.
 static double kbi_ratio(double a, double b) {
     if (a == 0.0 && b == 0.0) return 0.0;
-    if (b == 0.0 || fabs(a) > fabs(b) * 1e150) return (double)NAN;
-    return a / b;
+    return b == 0.0 || fabs(a) > fabs(b) * 1e150 ? (double)NAN : a / b;
 }
 
-// -- order ------------------------------------------------------------------------------------------------
-
-static int kbi_order_of(const void* a, const void* b) {
+static int kbi_compare_doubles(const void* a, const void* b) {
     double x, y;
     memcpy(&x, a, sizeof x);
     memcpy(&y, b, sizeof y);
     return (x > y) - (x < y);
 }
 static void kbi_sort(double* a, int64_t n) {
-    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_compare_doubles);
 }
 
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
-// Stopping at equal values keeps both parts large in quantised samples.
+// Moves the value of rank k (from 0) to a[k], smaller values before it and larger ones after it: quickselect (Hoare
+// 1961). Both scans stop at values equal to the pivot, which balances the parts when many values are equal.
 static double kbi_select(double* a, int64_t n, int64_t k) {
     for (int64_t low = 0, high = n - 1; low < high;) {
         const double pivot = a[low + (high - low) / 2];
@@ -3092,20 +2834,18 @@ static double kbi_select(double* a, int64_t n, int64_t k) {
     return a[k];
 }
 
-// Type 7: x(h) + (h - floor h) (x(h+1) - x(h)), h = (n - 1) q from 0 (Hyndman and Fan 1996). NAN when n < 1.
+// Quantile q in [0, 1], type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q, counted from 0. n >= 1.
 static double kbi_quantile(const double* sorted, int64_t n, double q) {
-    if (n < 1 || !kbi_usable(q)) return (double)NAN;
-    const double h = (double)(n - 1) * (q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q);
+    const double h = (double)(n - 1) * q;
     const int64_t i = (int64_t)h;
-    if (i >= n - 1) return sorted[n - 1];
-    return sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
+    return i >= n - 1 ? sorted[n - 1] : sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
 }
 
 static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Median in O(n); scratch holds n values. Values must be finite; NAN when n < 1.
+// Median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return (double)NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -3122,41 +2862,35 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// -- interval of the median -------------------------------------------------------------------------------
+// --- interval of the median ---
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 -
-// alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative
-// to that of the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no
-// such interval.
-static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
-    *lo = *hi = 0;
+// Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the upper
+// rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2). 0: no rank
+// reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
+static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
-    int64_t j = n / 2, k = 0;
+    int64_t j = n / 2;
     double weight = 1.0, lower = 0.0;
-    while (j > 0 && weight > 1e-290) {
+    for (; j > 0 && weight > 1e-290; j--) {
         weight *= (double)j / (double)(n - j + 1);
         lower += weight;
-        j--;
     }
     const double total = n % 2 == 1 ? 2.0 * (1.0 + lower) : 1.0 + 2.0 * lower;
-    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // a tail that equals alpha/2 but for rounding is in
+    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // accepts a tail that exceeds alpha/2 by rounding only
+    int64_t rank = 0;
     for (double tail = weight; tail <= limit; tail += weight) {
-        k = j + 1;
         weight *= (double)(n - j) / (double)(j + 1);
-        j++;
+        rank = ++j;
     }
-    if (k < 1) return 0;
-    *lo = k;
-    *hi = n + 1 - k;
-    return 1;
+    return rank;
 }
 
-// Behind the last value of block b of 10 consecutive ones, as equal as possible.
+// End (exclusive) of block b when n values are cut into 10 consecutive blocks of nearly equal size.
 static int64_t kbi_block_end(int b, int64_t n) {
     return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
 }
 
-// Their medians; n >= 10.
+// Writes the medians of the 10 blocks; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
     for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
         end = kbi_block_end((int)b, n);
@@ -3164,21 +2898,21 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
     }
 }
 
-// By how much autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1). Taking
-// off the sample's own mean pulled r down by about (1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954). At least 1.
+// Factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1); at
+// least 1. r is first corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
-//   - that of lag 1: right if the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
-//     sums' own lag 1: right if slow wandering hides under noise that does not last.
-// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
-// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
-// spread: standard deviation of the clipped values. scratch holds n values.
+// Effective sample size of n values for their median: n divided by the larger of two variance inflations:
+//   - the inflation of lag 1, correct if the correlation decays from value to value;
+//   - variance of the sums of 10 consecutive blocks relative to that of independent values, times the inflation of the
+//     sums' own lag 1. It detects a slow wander under uncorrelated noise.
+// Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide the correlation. If the MAD is 0,
+// signs replace the values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided
+// 5 %). *spread receives the standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -3201,52 +2935,49 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     if (!(squares > 0.0)) return (double)n;
     const double lag1 = products / squares;
     if (n < KBI_STATS_MIN && lag1 + 1.0 / (double)n < 1.645 / sqrt((double)n)) return (double)n;
-    double inflation = kbi_inflation(lag1, n), wander = 0.0, turns = 0.0;
+    double inflation = kbi_inflation(lag1, n), block_squares = 0.0, block_products = 0.0;
     for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        wander += block[b] * block[b];
-        turns += b > 0 ? block[b] * block[b - 1] : 0.0;
+        block_squares += block[b] * block[b];
+        block_products += b > 0 ? block[b] * block[b - 1] : 0.0;
     }
-    if (n >= KBI_STATS_MIN && wander > 0.0) {
-        const double slow = wander / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
-                            kbi_inflation(turns / wander, KBI_STATS_BLOCKS);
+    if (n >= KBI_STATS_MIN && block_squares > 0.0) {
+        const double slow = block_squares / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
+                            kbi_inflation(block_products / block_squares, KBI_STATS_BLOCKS);
         inflation = slow > inflation ? slow : inflation;
     }
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample
-// size, spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that
-// of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show
-// of a process that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6
-// values.
+// 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the effective
+// sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m. If m < 6, the interval is the one for
+// m = 6 and reaches at least t(0.975; 5 df) standard errors to each side. Its standard deviation is corrected for a
+// wander that exceeds the sample, s^2 / (1 - 1/m); such an interval is unreliable. NAN, without interval, if n < 6.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
-    int64_t low, high;
+    double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
     *lo = *hi = (double)NAN;
     if (n < KBI_STATS_ENOUGH) return (double)NAN;
-    const double worth = kbi_effective(x, n, median, scratch, &spread);
-    const int64_t count = worth > KBI_STATS_ENOUGH ? (int64_t)worth : KBI_STATS_ENOUGH;
-    kbi_sign_ranks(count, 0.05, &low, &high);
-    const int64_t rank = (int64_t)(((double)low - 0.5) * (double)n / (double)count + 0.5);
+    const double effective = kbi_effective(x, n, median, scratch, &spread);
+    const int64_t m = effective > KBI_STATS_ENOUGH ? (int64_t)effective : KBI_STATS_ENOUGH;
+    const int64_t rank = (int64_t)(((double)kbi_sign_rank(m, 0.05) - 0.5) * (double)n / (double)m + 0.5);
     memmove(scratch, x, (size_t)n * sizeof(double));
     *lo = kbi_select(scratch, n, rank - 1);
     *hi = kbi_select(scratch, n, n - rank);
-    if (worth < KBI_STATS_ENOUGH) {
-        const double left = 1.0 - 1.0 / worth;
-        reach = 2.571 * spread * sqrt(1.0 / worth / (left > 0.2 ? left : 0.2));
+    if (effective < KBI_STATS_ENOUGH) {
+        const double remaining = 1.0 - 1.0 / effective;
+        reach = 2.571 * spread * sqrt(1.0 / effective / (remaining > 0.2 ? remaining : 0.2));
     }
     *lo = median - reach < *lo ? median - reach : *lo;
     *hi = median + reach > *hi ? median + reach : *hi;
-    return worth;
+    return effective;
 }
 
+// Half-width of an interval relative to |median|; NAN if an end is not usable.
 static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers
-// its clock.
+// Only kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
     if (!scratch) return (double)NAN;
@@ -3256,10 +2987,10 @@ static double kbi_precision_of(const double* x, int64_t n) {
     return kbi_half_width(lo, hi, median);
 }
 
-// -- summary ----------------------------------------------------------------------------------------------
+// --- summary ---
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of
-// Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
+// LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3269,7 +3000,7 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
         const double d = x[i] - s->mean;
         rest += d;
         squares += d * d;
-        if (i > 0) products += d * previous;
+        products += d * previous;
         previous = d;
     }
     if (n < 2) return;
@@ -3279,8 +3010,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
-// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
+// Step of the timer: the smallest difference between distinct values, or 0 if it exceeds a tenth of the median. In a
+// continuous sample it is negligible. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3293,8 +3024,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values
-// share one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
+// Fences of Tukey 1977: mild outliers beyond 1.5, severe beyond 3 interquartile ranges. The range is at least the
+// timer's step; otherwise values one tick away would be outliers whenever most values are equal.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3307,25 +3038,20 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     s->outliers_severe = (double)severe / (double)s->n;
 }
 
-// Two modes: the widest stretch between values is over 5 MAD wide. Four amends to "largest gap > 5 MAD with
-// 10 % on each side":
-//   - only stretches with 10 % on each side compete: one far outlier would own the largest gap of all;
-//   - a stretch may hold 2 % of the values: a single straggler between the modes would halve the gap;
-//   - the MAD is that of each side, the larger counts: with even modes the MAD of all is half their distance;
-//   - it is at least the timer's step: on a coarse timer the MAD is 0 and neighbouring ticks are no modes.
-// Modes closer than 1 % of the median are nobody's concern.
+// True if there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and 1 % of
+// the median. The gap may contain 2 % of the values, so that a single value between the modes does not halve it. The
+// MAD is the larger of both sides' because two equal modes inflate the MAD of the whole sample. It is at least the
+// timer's step, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
     int64_t split = -1;
-    double widest = 0.0;
+    double widest = KBI_STATS_NOTABLE * fabs(median);
     for (int64_t i = side - 1; i + stretch <= n - side; i++) {
         const double width = sorted[i + stretch] - sorted[i];
-        if (!(width > widest)) continue;
-        widest = width;
-        split = i;
+        if (width > widest) widest = width, split = i;
     }
-    if (split < 0 || !(widest > KBI_STATS_NOTABLE * fabs(median))) return 0;
+    if (split < 0) return 0;
     const double* upper = sorted + split + stretch;
     const int64_t left = split + 1, right = n - split - stretch;
     const double below = kbi_mad_of(sorted, left, kbi_median_sorted(sorted, left), scratch);
@@ -3334,10 +3060,9 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
-// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
-// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
-// find drift wherever they are autocorrelated.
+// Exact test of 10 block medians against random order, p = 0.0092 (33,508 of the 10! orders); ties lower p. It rejects
+// a step (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33, S = rising
+// minus falling pairs). A test of the values would report drift whenever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3350,17 +3075,6 @@ static int kbi_order_significant(const double* blocks) {
         }
     }
     return rising || falling || score >= 33 || score <= -33;
-}
-
-static void kbi_drift(const double* x, double* scratch, kb_stats* s) {
-    double blocks[KBI_STATS_BLOCKS], third[3];
-    if (s->n < KBI_STATS_MIN) return;
-    kbi_block_medians(x, s->n, scratch, blocks);
-    const double first = kbi_median_of(blocks, 3, third);
-    const double last = kbi_median_of(blocks + KBI_STATS_BLOCKS - 3, 3, third);
-    s->drift = kbi_ratio(last - first, fabs(s->median));
-    s->drift_significant =
-        kbi_usable(s->drift) && fabs(s->drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
 }
 
 static kb_stats kbi_stats_none(int64_t n) {
@@ -3376,8 +3090,9 @@ static kb_stats kbi_stats_none(int64_t n) {
     return s;
 }
 
-// kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
+// kb_summarize with the timer's step in the unit of x; 0: the step is estimated from the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
+    double blocks[KBI_STATS_BLOCKS], third[3];
     kb_stats s = kbi_stats_none(n);
     double* sorted = kbi_stats_alloc(x, n, 2 * n);
     if (!sorted) return s;
@@ -3385,8 +3100,13 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
-    kbi_drift(x, scratch, &s);
-
+    if (n >= KBI_STATS_MIN) {
+        kbi_block_medians(x, n, scratch, blocks);
+        const double first = kbi_median_of(blocks, 3, third), last = kbi_median_of(blocks + 7, 3, third);
+        s.drift = kbi_ratio(last - first, fabs(s.median));
+        s.drift_significant =
+            kbi_usable(s.drift) && fabs(s.drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
+    }
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
     s.min = sorted[0];
@@ -3398,8 +3118,8 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
     s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
-    const double seen = kbi_step_of(sorted, n, s.median, &s.distinct);
-    const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : seen;
+    const double estimate = kbi_step_of(sorted, n, s.median, &s.distinct);
+    const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : estimate;
     kbi_outliers(sorted, step, &s);
     s.bimodal = kbi_bimodal(sorted, n, s.median, step, scratch);
     KBENCH_FREE(sorted);
@@ -3408,79 +3128,68 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
-// Mean without so many at each end, of values that it leaves sorted: finer than the timer's step, deaf to stragglers.
-static double kbi_trimmed(double* x, int n, int away) {
+// Mean without the `cut` smallest and `cut` largest values. Sorts x. It resolves less than the timer's step.
+static double kbi_trimmed(double* x, int n, int cut) {
     double sum = 0;
     kbi_sort(x, n);
-    for (int i = away; i < n - away; i++) sum += x[i];
-    return sum / (n - 2 * away);
+    for (int i = cut; i < n - cut; i++) sum += x[i];
+    return sum / (n - 2 * cut);
 }
 
 KBI_SLOW_BEGIN
-// -- arms measured in the same rounds ------------------------------------------------------------------------
+// --- implementations measured in the same rounds ---
 
-// Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
-// arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
-// NAN and 0 returned when no interval exists (below 6 rounds for alpha = 0.05); all NAN when a value is not
-// finite.
-static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
-    int64_t low, high;
+// Median of the rounds' log ratios with the interval of the sign test. Each round measures both implementations, so
+// drift, clock steps and autocorrelation cancel. For several implementations, alpha is divided by their number first
+// (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a value is not usable.
+static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
+                       double* hi) {
     *median = *lo = *hi = (double)NAN;
     double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
-    if (!sorted) return 0;
+    if (!sorted) return false;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
-    const int found = kbi_sign_ranks(rounds, alpha, &low, &high);
-    if (found) {
-        *lo = sorted[low - 1];
-        *hi = sorted[high - 1];
-    }
+    const int64_t rank = kbi_sign_rank(rounds, alpha);
+    if (rank) *lo = sorted[rank - 1], *hi = sorted[rounds - rank];
     KBENCH_FREE(sorted);
-    return found;
+    return rank > 0;
 }
 
-// Noise floor of an A/A arm: the farthest its interval of the ratio reaches from 1, max(hi, 1/lo) - 1; NaN when
-// there is none.
+// Noise floor from the A/A control: the largest distance of its interval of the ratio from 1, max(hi, 1/lo) - 1. NAN
+// without an interval.
 static double kbi_noise_floor(double lo, double hi) {
-    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
-    const double below = 1.0 / (lo > 1e-150 ? lo : 1e-150);
-    const double reach = (hi > below ? hi : below) - 1.0;
-    return reach > 0.0 ? reach : 0.0;
+    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return (double)NAN;
+    return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
-// Verdict on an interval of speedup = baseline / this, in this order:
-//   UNRESOLVED  an end is not finite (too few rounds);  NONE  no interval of a ratio: lo <= 0 or lo > hi
+// Verdict from an interval of the speedup, baseline time / time, in this order:
+//   UNRESOLVED  an end is not finite (too few rounds);  NONE  not an interval of a ratio: lo <= 0 or lo > hi
 //   EQUIVALENT  1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
 //   FASTER      lo > 1 + noise;  SLOWER  hi < 1/(1+noise);  UNRESOLVED  otherwise
-// noise is kbi_noise_floor of the A/A arm; negative or not finite counts as 0.
+// noise is the noise floor; negative and NAN count as 0.
 static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noise) {
     if (!kbi_usable(lo) || !kbi_usable(hi)) return KB_UNRESOLVED;
     if (!(lo > 0.0) || lo > hi) return KB_NO_VERDICT;
-    const double margin = kbi_usable(delta) && delta > 0.0 ? 1.0 + delta : 0.0;
-    const double floor_ratio = kbi_usable(noise) && noise > 0.0 ? 1.0 + noise : 1.0;
-    if (margin > 0.0 && lo >= 1.0 / margin && hi <= margin) return KB_EQUIVALENT;
-    if (lo > floor_ratio) return KB_FASTER;
-    if (hi < 1.0 / floor_ratio) return KB_SLOWER;
-    return KB_UNRESOLVED;
+    if (delta > 0.0 && lo >= 1.0 / (1.0 + delta) && hi <= 1.0 + delta) return KB_EQUIVALENT;
+    const double threshold = kbi_usable(noise) && noise > 0.0 ? 1.0 + noise : 1.0;
+    return lo > threshold ? KB_FASTER : hi < 1.0 / threshold ? KB_SLOWER : KB_UNRESOLVED;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`, as normal errors add. NAN without a known error.
+// Adds an independent normal error of standard deviation sd to both sides of a 95 % interval about `centre`. Both ends
+// become NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
     *hi = centre + hypot(*hi - centre, error);
 }
 
-// -- distributions ----------------------------------------------------------------------------------------
-
-// Regularised incomplete beta I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22), evaluated from the
-// front (Lentz 1976; Thompson and Barnett 1986).
+// Regularised incomplete beta function I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22) by the
+// modified Lentz method (Lentz 1976; Thompson and Barnett 1986).
 static double kbi_beta_below(double a, double b, double x) {
     double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), value;
     d = 1.0 / (fabs(d) > 1e-300 ? d : 1e-300);
@@ -3507,8 +3216,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection
-// of the tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t for any real df >= 0.1 (df above 1e7 count as 1e7), by bisection. The tail probability is
+// within 1e-9 for p from 1e-6 to 1 - 1e-6. NAN if p is not in (0, 1) or df is below 0.1.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3517,16 +3226,13 @@ static double kbi_student_quantile(double p, double df) {
     while (high < 1e140 && kbi_student_tail(high, freedom) > tail) low = high, high *= 2.0;
     for (int i = 0; i < 60; i++) {
         const double middle = 0.5 * (low + high);
-        if (kbi_student_tail(middle, freedom) > tail)
-            low = middle;
-        else
-            high = middle;
+        *(kbi_student_tail(middle, freedom) > tail ? &low : &high) = middle;
     }
     return p < 0.5 ? -high : high;
 }
 
-// psi(x) and psi'(x), x > 0: up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then their asymptotic series (DLMF 5.11.2,
-// 5.15.8), of which the first term left out is below 1e-10.
+// psi(x) and psi'(x), x > 0: recurrence up to x >= 8, then the asymptotic series (DLMF 5.11.2, 5.15.8). The first
+// omitted term is below 1e-10.
 static double kbi_digamma(double x) {
     double sum = 0.0;
     for (; x < 8.0; x += 1.0) sum -= 1.0 / x;
@@ -3541,78 +3247,71 @@ static double kbi_trigamma(double x) {
            (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
 }
 
-// -- fresh processes --------------------------------------------------------------------------------------
+// --- fresh processes ---
 
-typedef struct kbi_spread { // of a case's log medians over processes, or of an implementation's log ratios
-    int n;                  // processes that gave one
-    double mean, lo, hi;    // their mean with its 95 % interval; NAN below 2
-    double sd, df;          // of one process about the true mean, and how many degrees of freedom know it: pooled
+typedef struct kbi_spread {       // of the log medians of a case, or the log ratios of an implementation, over processes
+    int n;                        // processes that gave a value
+    double mean, lo, hi;          // mean and its 95 % interval; NAN if n < 2
+    double sd, df;                // pooled standard deviation of one process, and its degrees of freedom
+    double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
-// How far the interval that misses in a share alpha reaches to each side of the mean; beside: see kbi_spread_of.
-static double kbi_spread_reach(const kbi_spread* s, double alpha, double beside) {
+// Half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
+static double kbi_spread_reach(const kbi_spread* s, double alpha, double reference_variance) {
     const double quantile = s->n > 1 ? kbi_student_quantile(1.0 - 0.5 * alpha, s->df) : (double)NAN;
-    return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + beside);
+    return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// How alike the scatter of two cases is taken to be, by their times in octaves: 1, 0.61 one octave apart, 0.14 two.
+// Weight of a case in the prior of another case whose time differs by so many octaves: 1, 0.61 at one, 0.14 at two.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
-// Each case by itself. In lo: the logarithm of its variance, corrected so that its mean is that of the true one (Smyth,
-// Statistical Applications in Genetics and Molecular Biology 3, 2004), NAN for a variance of 0; in hi: its time in
-// octaves.
+// Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
+// Genetics and Molecular Biology 3, 2004); NAN for a variance of 0. octaves: log2 of its time.
 static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
     double sum = 0.0, squares = 0.0;
     s->n = 0;
-    for (int p = 0; p < processes; p++) {
-        if (!kbi_usable(values[p])) continue;
-        sum += values[p];
-        s->n++;
-    }
+    for (int p = 0; p < processes; p++)
+        if (kbi_usable(values[p])) sum += values[p], s->n++;
     s->mean = s->n ? sum / s->n : (double)NAN;
     for (int p = 0; p < processes; p++)
         if (kbi_usable(values[p])) squares += (values[p] - s->mean) * (values[p] - s->mean);
     s->df = s->n > 1 ? s->n - 1 : 0;
     s->sd = s->n > 1 ? sqrt(squares / s->df) : (double)NAN;
-    s->lo = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
-    s->hi = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
+    s->log_variance = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
+    s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Degrees of freedom of the prior: by how much more than chance the logarithms of the variances of cases of like length
-// differ (Smyth 2004, section 6.2, with pairs in place of a common mean). Infinite, that is 2e6, where no more.
+// Degrees of freedom of the prior, from the differences of log variances beyond chance, of cases of similar time (Smyth
+// 2004, section 6.2, with pairs instead of a common mean). 2e6 stands for infinity: no difference beyond chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
-        for (int j = 0; j < i && kbi_usable(s[i].lo); j++) {
-            const double apart = s[i].lo - s[j].lo, weight = kbi_spread_weight(s[i].hi - s[j].hi);
-            if (!(weight > 0.0) || !kbi_usable(s[j].lo)) continue;
-            excess += 0.5 * weight * (apart * apart - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
+        for (int j = 0; j < i; j++) {
+            const double d = s[i].log_variance - s[j].log_variance;
+            const double weight = kbi_spread_weight(s[i].octaves - s[j].octaves);
+            if (!(weight > 0.0) || !kbi_usable(d)) continue;
+            excess += 0.5 * weight * (d * d - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
             weights += weight;
         }
     }
     excess = weights > 0.0 ? excess / weights : 0.0;
-    for (int i = 0; i < 60; i++) { // the inverse of psi'
+    for (int i = 0; i < 60; i++) { // inverts psi' by bisection
         const double middle = sqrt(low * high);
-        if (kbi_trigamma(middle) > excess)
-            low = middle;
-        else
-            high = middle;
+        *(kbi_trigamma(middle) > excess ? &low : &high) = middle;
     }
     return 2.0 * high;
 }
 
-// 95 % t intervals of the cases' mean log medians, each over `processes` fresh processes: case c owns
-// values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
-// cases of like length scatter alike.
+// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. Case c owns the values from
+// values[c * processes] on; NAN if a process gave no value. times: typical times of the cases in one unit.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
-// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
-// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
-// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1
-// for one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of
-// their own.
-static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
-                          kbi_spread* s) {
+// The variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004). s0^2 is the prior
+// from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D the degrees of freedom of the other cases.
+// The variance is at least the case's own s^2. reference_variance is the variance of the value that the mean is compared
+// with, relative to one process: 0 for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios
+// vary less than log times and need a separate call.
+static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
+                          double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
         kbi_spread_own(values + (size_t)i * (size_t)processes, processes, times[i], &s[i]);
     const double d0 = kbi_spread_prior(s, cases), shift = kbi_digamma(0.5 * d0) - log(0.5 * d0);
@@ -3620,20 +3319,19 @@ static void kbi_spread_of(const double* values, int processes, int cases, const 
         double known = 0.0, weights = 0.0, logs = 0.0;
         const double d = s[i].n > 1 ? s[i].n - 1 : 0;
         for (int j = 0; j < cases && d > 0.0; j++) {
-            if (j == i || !kbi_usable(s[j].lo)) continue;
-            const double weight = kbi_spread_weight(s[i].hi - s[j].hi);
+            if (j == i || !kbi_usable(s[j].log_variance)) continue;
+            const double weight = kbi_spread_weight(s[i].octaves - s[j].octaves);
             known += weight * (s[j].n - 1);
             weights += weight;
-            logs += weight * s[j].lo;
+            logs += weight * s[j].log_variance;
         }
-        if (!(known > 1e-6)) continue;
-        const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
-        const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
-        s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
-        s[i].df = d + p;
-    }
-    for (int i = 0; i < cases; i++) {
-        const double reach = kbi_spread_reach(&s[i], 0.05, beside);
+        if (known > 1e-6) {
+            const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
+            const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
+            s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
+            s[i].df = d + p;
+        }
+        const double reach = kbi_spread_reach(&s[i], 0.05, reference_variance);
         s[i].lo = s[i].mean - reach;
         s[i].hi = s[i].mean + reach;
     }
@@ -3648,9 +3346,9 @@ typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kb
 
 typedef struct kbi_matched {
     bool passed;
-    double error;       // in the unit of the tolerance; infinite when a NaN or infinity is out of place
-    int64_t worst, bad; // element; how many fail
-    double got, want;   // there
+    double error;       // largest error, in the unit of the tolerance; infinite if only one value of a pair is finite
+    int64_t worst, bad; // element with the largest error (-1: no element has one); number of failed elements
+    double got, want;   // values of that element
 } kbi_matched;
 
 // One unit in the last place of a type at x; integers: 1.
@@ -3662,60 +3360,47 @@ static double kbi_ulp(double x, kb_dtype dtype) {
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-static void kbi_match_note(kbi_matched* c, int64_t i, double got, double want, double error, bool good) {
-    if (!good) c->bad++;
-    if (error > c->error || (!good && c->worst < 0)) {
-        c->error = KBI_MAX(error, c->error);
-        c->worst = i;
-        c->got = got;
-        c->want = want;
-    }
-}
-
-// What is not finite must be the same on both sides; true when the pair is settled by that.
-static bool kbi_match_special(kbi_matched* c, int64_t i, double got, double want) {
-    if (kbi_finite(got) && kbi_finite(want)) return false;
-    bool same = (kbi_nan(got) && kbi_nan(want)) || (!kbi_nan(got) && !kbi_nan(want) && got == want);
-    kbi_match_note(c, i, got, want, same ? 0 : (double)INFINITY, same);
-    return true;
-}
-
-// Got minus want of 64-bit integers, which doubles may not tell apart.
-static double kbi_whole_difference(const void* got, const void* want, int64_t i, kb_dtype dtype) {
-    uint64_t g, w;
-    memcpy(&g, (const char*)got + 8 * i, 8);
-    memcpy(&w, (const char*)want + 8 * i, 8);
-    bool above = dtype == KB_I64 ? (int64_t)g > (int64_t)w : g > w;
-    return above ? (double)(g - w) : -(double)(w - g);
-}
-
+// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: the 2-norm of the difference over
+// that of want; KBI_CHECK_ULP: the difference in units in the last place of got_type. Values that are not finite must
+// be equal; NaN equals NaN.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                             kbi_match_how what, double tolerance) {
+                             kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
-    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
-    bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
-    for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
+    if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that prevents overflow and underflow of squares
+    bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
+    for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
         if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
     if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
     norm = 0;
     for (int64_t i = 0; i < n; i++) {
-        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
-        if (kbi_match_special(&c, i, g, w)) continue;
-        double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
-        if (what == KBI_CHECK_NORM) {
-            double a = g * unit - w * unit, b = w * unit;
-            difference += a * a;
-            norm += b * b;
-            kbi_match_note(&c, i, g, w, 0, true);
-            continue;
+        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type), error = 0;
+        bool good = true;
+        if (!kbi_finite(g) || !kbi_finite(w)) {
+            good = kbi_nan(g) ? kbi_nan(w) : !kbi_nan(w) && g == w;
+            error = good ? 0 : (double)INFINITY;
+        } else if (how == KBI_CHECK_NORM) {
+            double d = g * unit - w * unit;
+            difference += d * d;
+            norm += w * unit * (w * unit);
+        } else {
+            double d = fabs(g - w);
+            if (wide) { // doubles may round both to the same value
+                uint64_t a, b;
+                memcpy(&a, (const char*)got + 8 * i, 8);
+                memcpy(&b, (const char*)want + 8 * i, 8);
+                bool above = got_type == KB_I64 ? (int64_t)a > (int64_t)b : a > b;
+                d = (double)(above ? a - b : b - a);
+            }
+            error = how == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
+            good = error <= tolerance;
         }
-        double error = what == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
-        kbi_match_note(&c, i, g, w, error, error <= tolerance);
+        c.bad += !good;
+        if (error > c.error || (!good && c.worst < 0)) c.error = error, c.worst = i, c.got = g, c.want = w;
     }
-    if (what == KBI_CHECK_NORM && !c.bad) {
+    if (how == KBI_CHECK_NORM && !c.bad) {
         c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
@@ -3724,18 +3409,16 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 }
 
 KBI_SLOW_BEGIN
+
 /*---------------------------------------------------------------------------------------------------------------
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
-// measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
-#if KBI_FIBERS
+// A benchmark function that is suspended in its timed loop, on its own stack in the same thread. All implementations of
+// a comparison therefore run on the same core, with the same CUDA context, and one at a time.
 typedef struct kbi_fiber {
-#if KBI_UCONTEXT
+#if KBI_FIBERS
     ucontext_t body, conductor;
-#else
-    void *body, *conductor;           // where the stack of each ends while the other one runs
 #endif
     void (*main)(void* user);
     void* user;
@@ -3743,15 +3426,28 @@ typedef struct kbi_fiber {
     size_t size;
 } kbi_fiber;
 
-#if KBI_UCONTEXT
-#define KBI_SWITCH(from, to) swapcontext(&(from), &(to))
+#if KBI_FIBERS
+static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
+
 static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
-    KBI_SWITCH(f->body, f->conductor);
+    kbi_fiber_rest(f);
 }
 
-static bool kbi_fiber_start(kbi_fiber* f) {
+// False without memory for the stack. It is as large as the limit of the main stack, from 8 to 64 MiB.
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
+    struct rlimit limit;
+    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
+    f->main = body;
+    f->user = user;
+    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
+    void* stack =
+        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) return false;
+    mprotect(stack, 4096, PROT_NONE); // a stack overflow crashes instead of corrupting memory
+    f->stack = (char*)stack;
     if (getcontext(&f->body) != 0) return false;
     f->body.uc_stack.ss_sp = f->stack;
     f->body.uc_stack.ss_size = f->size;
@@ -3760,75 +3456,11 @@ static bool kbi_fiber_start(kbi_fiber* f) {
     makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
     return true;
 }
-#else
-#define KBI_SWITCH(from, to) kbi_switch(&(from), (to))
-static kbi_fiber* kbi_fiber_starting; // until it has entered its function
 
-// Leaves at *from where this stack goes on, and goes on with the one at to. The compiler saves what is clobbered; what
-// it may use to address that, and the red zone, are kept here.
-__attribute__((noinline)) static void kbi_switch(void** from, void* to) {
-    __asm__ volatile("subq $128, %%rsp\n\t"
-                     "pushq %%rbp\n\t"
-                     "pushq %%rbx\n\t"
-                     "leaq 1f(%%rip), %%rax\n\t"
-                     "pushq %%rax\n\t"
-                     "movq %%rsp, (%0)\n\t"
-                     "movq %1, %%rsp\n\t"
-                     "popq %%rax\n\t"
-                     "jmpq *%%rax\n"
-                     "1:\tpopq %%rbx\n\t"
-                     "popq %%rbp\n\t"
-                     "addq $128, %%rsp"
-                     : "+D"(from), "+S"(to)
-                     :
-                     : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
-}
-
-static void kbi_fiber_enter(void) {
-    kbi_fiber* f = kbi_fiber_starting;
-    f->main(f->user);
-    KBI_SWITCH(f->body, f->conductor);
-}
-
-static bool kbi_fiber_start(kbi_fiber* f) {
-    void (*enter)(void) = kbi_fiber_enter;
-    void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
-    memset(top, 0, 3 * sizeof *top);                      // a return address of 0 ends the stack for who unwinds it
-    memcpy(--top, &enter, sizeof enter);
-    f->body = top;
-    return true;
-}
-#endif
-
-static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
-    f->main = body;
-    f->user = user;
-    struct rlimit limit; // as large as the stack that the first call of the body had, from 8 to 64 MiB
-    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
-    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
-    void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED) return false;
-    mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
-    f->stack = (char*)stack;
-    return kbi_fiber_start(f);
-}
-
-static void kbi_fiber_resume(kbi_fiber* f) {
-#if !KBI_UCONTEXT
-    kbi_fiber_starting = f;
-#endif
-    KBI_SWITCH(f->conductor, f->body);
-}
-
-static void kbi_fiber_rest(kbi_fiber* f) { KBI_SWITCH(f->body, f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
     if (f->stack) munmap(f->stack, f->size);
 }
 #else
-typedef struct kbi_fiber {
-    int unused;
-} kbi_fiber;
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     return (void)f, (void)body, (void)user, false;
 }
@@ -6832,7 +6464,9 @@ static void kbi_before_restore(void) {
     if (kbi_before.known) fesetenv(&kbi_before.floats);
 }
 
-static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+static int64_t kbi_others_ran(void) {
+    return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
@@ -7125,7 +6759,7 @@ static const kbi_backend kbi_cpu = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
-enum { KBI_STAGES = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
+
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
@@ -9404,7 +9038,7 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
     kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
     if (which > KBI_ROOF_F32) return;
     if (memory) {
-        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (a == MAP_FAILED) return;
 #ifdef MADV_HUGEPAGE
         madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
@@ -9414,7 +9048,7 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
     const int64_t measured = kbi_now();
     for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
         if (i >= 3 && kbi_now() - measured >= 50000000) break;
-        int64_t at = kbi_now(), ran = kbi_clock_ns(KBI_CLOCK_THREAD);
+        int64_t at = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         switch (which) {
         case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
         case KBI_ROOF_READ: kbi_core_read(a, size); break;
@@ -9423,7 +9057,7 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         default: kbi_core_f64(turns, &one64); break;
         }
         __asm__ __volatile__("" : : "r"(a) : "memory");
-        last = at = kbi_now() - at, ran = kbi_clock_ns(KBI_CLOCK_THREAD) - ran;
+        last = at = kbi_now() - at, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
         best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
     }
     if (a) munmap(a, size);
@@ -10547,7 +10181,7 @@ static void kbi_call_function(kbi_run* run) {
     if (own) kbi_call_clear();
     kbi_meter.running = of;
     if (own && !kbi_meter.strays) {
-        void* p = mmap(NULL, sizeof *kbi_meter.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
+        void* p = mmap(NULL, sizeof *kbi_meter.strays, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) kbi_meter.strays = (volatile uintptr_t*)p;
     }
     if (entry->build && entry->build->call)
@@ -10668,7 +10302,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
     const kb_build* build = kbi_build_of(c->entry);
-    run->m.debug_build = !build->optimised || build->instruments || kbi_instruments_here();
+    run->m.debug_build = !build->optimised || kbi_instruments_here();
     if (!c->desc) return;
     if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
     if (c->desc->flops > 0) run->m.flops = c->desc->flops;
@@ -11339,7 +10973,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
     // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
     // measuring
-    bool wanted = KBI_STAGES && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
+    bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
@@ -12100,7 +11734,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
     const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang says its own in its version
     char instruments[120];
-    kbi_show_instruments(b->instruments | kbi_instruments_here(), instruments, sizeof instruments);
+    kbi_show_instruments(kbi_instruments_here(), instruments, sizeof instruments);
     snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
              instruments, b->cuda ? ", CUDA" : "");
 }
@@ -12281,7 +11915,7 @@ typedef struct kbi_store {
 
 static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->array);
-    kbi_lines_free(&s->lines);
+    kbi_out_free(&s->lines);
 }
 
 // The files of records as an array and of records a line; NULL: none.
