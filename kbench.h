@@ -12794,101 +12794,93 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>worker    program: the process that runs cases, told by pipe which, and answering.
+  >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_message { // then size bytes
+// Head of a message from a worker to the supervisor. Its data follow as they lie in memory, because both processes run
+// the same program.
+typedef struct kbi_message {
     uint32_t magic;
-    int32_t type, index; // kbi_message_type; the case in the plan
-    uint32_t size;
+    int32_t type, index; // kbi_message_type; index of the case in the plan
+    uint32_t size;       // of the data, in bytes
 } kbi_message;
 
 enum { KBI_MAGIC = 0x6b626e63 };
 
-typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
+// Size of the structure at the beginning of the data, by kbi_message_type.
+static const size_t kbi_message_bytes[] = {
+    0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
+};
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each message");
 
-// The role of this process, read from the environment before main, because main may change its arguments. The variable
-// stays there until kb_main removes it, for a main that starts its program again by exec.
-static struct kbi_birth {
+// Started by a user or a program; by a supervisor to run cases; by a supervisor or kbench.py to measure with CUPTI.
+// KBI_BUSY: a worker that runs cases.
+typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
+
+// Read before main, because main may change its arguments. kb_main removes the variable, so that a main that executes
+// its program again before that passes it on.
+static struct kbi_startup {
     kbi_role role;
-    pid_t process; // whose it is: a process that a benchmark forks is none of ours
-    int in, out;   // truth: in is the device
-    char* words;   // the process's own command line, each word ended by a zero
-    size_t size;
-} kbi_birth;
+    pid_t process; // this process; a process that a benchmark forks has another number
+    int in, out;   // worker: socket to the supervisor, -1; reference: device, pipe to the supervisor
+    char* command; // this process's command line; each word ends with a zero byte
+    size_t command_bytes;
+} kbi_startup;
 
-#define KBI_BIRTH "KBENCH_STARTED_AS"
+#define KBI_STARTED_AS "KBENCH_STARTED_AS"
 
-KBI_CONSTRUCTOR static void kbi_born(void) {
-    const char* s = getenv(KBI_BIRTH);
+KBI_CONSTRUCTOR static void kbi_startup_read(void) {
+    const char* s = getenv(KBI_STARTED_AS);
     long process = 0;
     int role = KBI_STARTED, in = -1, out = -1;
-    kbi_text words = KBI_BLANK;
+    kbi_text command = KBI_BLANK;
+    kbi_startup.process = getpid();
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &in, &out) == 4 && process == (long)getpid()) {
-        kbi_birth.role = (kbi_role)role;
-        kbi_birth.in = in;
-        kbi_birth.out = out;
+        kbi_startup.role = (kbi_role)role;
+        kbi_startup.in = in;
+        kbi_startup.out = out;
+        return;
     }
-    int file = kbi_birth.role == KBI_STARTED ? kbi_open_file("/proc/self/cmdline", O_RDONLY) : -1;
-    if (file >= 0 && !kbi_read_file(file, &words, SIZE_MAX)) words.n = 0;
-    if (file >= 0) close(file);
-    kbi_birth.process = getpid();
-    kbi_birth.words = words.s;
-    kbi_birth.size = words.n;
+    int file = kbi_open_file("/proc/self/cmdline", O_RDONLY);
+    if (file < 0) return;
+    if (kbi_read_file(file, &command, SIZE_MAX)) kbi_startup.command_bytes = command.n;
+    close(file);
+    kbi_startup.command = command.s;
 }
 
-enum { KBI_NESTED = 8 };
-// Whether so many processes of this program started one another, the last of them this one.
-static bool kbi_nested(void) {
-    struct stat self, other;
-    long process = (long)getpid();
-    int found = 0;
-    if (stat("/proc/self/exe", &self) != 0) return false;
-    for (int i = 0; i < 8 * KBI_NESTED && process > 0 && found < KBI_NESTED; i++) {
-        char path[64], line[512];
-        snprintf(path, sizeof path, "/proc/%ld/stat", process);
-        const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
-        process = name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123": the parent
-        snprintf(path, sizeof path, "/proc/%ld/exe", process);
-        found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
-    }
-    return found == KBI_NESTED;
-}
-
-// An array, ended by NULL, of words that lie behind each other; both stay allocated.
-static char** kbi_words_of(char* text, size_t size, int* count) {
+// Returns an array, ended by NULL, of the words in a text. The caller keeps both allocated.
+static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
-    for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
+    for (size_t i = 0; i < size; i += strlen(text + i) + 1) words[(*count)++] = text + i;
     words[*count] = NULL;
     return words;
 }
 
-// The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
-static bool kbi_words_receive(int* argc, char*** argv) {
-    size_t size = 0;
-    if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
-    char* text = (char*)kbi_grow(NULL, size);
-    if (!kbi_read_all(kbi_birth.in, text, size)) return false;
-    *argv = kbi_words_of(text, size, argc);
-    return true;
-}
-
-// This process's own command line, whatever its main made of it.
+// This process's own command line, even if main passed another one to kb_main.
 static char** kbi_own_words(const kbi_options* o) {
     int count;
-    char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
+    char** argv = kbi_split_command(kbi_startup.command, kbi_startup.command_bytes, &count);
     return count ? argv : o->argv;
 }
 
-// In a child process: another program. What it says goes to a file, all of it or what is on stderr.
-KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
-    int nowhere = kbi_open_file("/dev/null", O_RDWR), said = kbi_open_file(words, O_WRONLY | O_CREAT | O_TRUNC);
+// Receives, in a worker, the command line that the supervisor's main passed to kb_main.
+static bool kbi_receive_command(int* argc, char*** argv) {
+    size_t size = 0;
+    if (!kbi_read_all(kbi_startup.in, &size, sizeof size)) return false;
+    char* text = (char*)kbi_grow(NULL, size);
+    *argv = kbi_split_command(text, kbi_read_all(kbi_startup.in, text, size) ? size : 0, argc);
+    return *argc > 0;
+}
+
+// In a child process: executes another program. Its stderr goes to a file, and its stdout, too, if `all`.
+KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
+    int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
+    if (nowhere < 0 || file < 0 || dup2(nowhere, 0) < 0 || dup2(all ? file : nowhere, 1) < 0 || dup2(file, 2) < 0)
         _exit(1);
-    execv(argv[0], argv); // handlers end with this program, and what was ignored stays so
+    execv(argv[0], argv);
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
@@ -12899,82 +12891,82 @@ static bool kbi_profiled(void) {
                                          "NV_SANITIZER_INJECTION_PORT_BASE" };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (getenv(names[i])) return true;
-    return kbi_valgrind(); // which follows no child unless it is told to
+    return kbi_valgrind(); // by default, valgrind does not follow child processes
 }
 
-// The structure of each message, and the arrays of a result behind it, as they lie in memory: both ends are one image.
-static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
-    kbi_text all = KBI_BLANK;
+// Sends a message; `to` points to the socket. A result is followed by its arrays, and is freed.
+static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
+    kbi_text message = KBI_BLANK;
     kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
-    size_t size = type == KBI_HELLO                          ? sizeof(kbi_machine)
-                  : type == KBI_STATUS || type == KBI_RESULT ? sizeof(kbi_measured)
-                  : type == KBI_FOUND                        ? kbi_inside_size((kbi_inside*)what)
-                                                             : 0;
-    if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
-    kbi_put(&all, (const char*)&head, sizeof head);
-    if (size) kbi_put(&all, (const char*)what, size);
+    size_t size = type == KBI_FOUND ? kbi_inside_size((kbi_inside*)data) : kbi_message_bytes[type];
+    if (getpid() != kbi_startup.process) kbi_stray(); // a benchmark forked this process
+    kbi_put(&message, (const char*)&head, sizeof head);
+    if (size) kbi_put(&message, (const char*)data, size);
     if (type == KBI_RESULT) {
-        kbi_measured* m = (kbi_measured*)what;
+        kbi_measured* m = (kbi_measured*)data;
         const double* arrays[] = { m->samples, m->round_ns, m->control_ns };
         for (int k = 0; k < 3; k++)
-            if (arrays[k]) kbi_put(&all, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
+            if (arrays[k]) kbi_put(&message, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
         kbi_measured_free(m);
     }
-    head.size = (uint32_t)(all.n - sizeof head);
-    memcpy(all.s, &head, sizeof head);
+    head.size = (uint32_t)(message.n - sizeof head);
+    memcpy(message.s, &head, sizeof head);
     if (type >= KBI_RESULT) fflush(stdout);
-    if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
-    kbi_text_free(&all);
-    if (type == KBI_FOUND) KBENCH_FREE(what);
+    if (!kbi_write_all(*(int*)to, message.s, message.n)) _exit(1); // the supervisor has ended
+    kbi_text_free(&message);
+    if (type == KBI_FOUND) KBENCH_FREE(data);
 }
 
-typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
-    int32_t first, n, device, process, has_truth; // process: which of those that measure the same
-    uint32_t inside;                              // bits of instruments: to be looked into, not measured
+typedef struct kbi_job { // n bytes (whether a case is wanted) and n verdicts of the inspection follow
+    int32_t first, n;    // cases of the plan
+    int32_t device;
+    int32_t process;      // index of the process among those that measure the same cases
+    uint32_t instruments; // bits of the instruments that profile the cases; 0: the cases are measured
+    int32_t has_reference;
     double max_time;
-    kbi_reference truth;       // of the calibration, when it was measured
-    kbi_roofs roofs, core; // that earlier workers measured
+    kbi_reference reference; // durations of the calibration's launches by CUPTI
+    kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot
-// be.
-static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
-                                      const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
-                                      const kbi_sink* sink) {
+// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. Returns NULL if the
+// requested processor is not available.
+static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
+                                      const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
+                                      kbi_machine* machine, const kbi_sink* sink) {
     kbi_recipe recipe;
     kbi_recipe_of(&recipe, o);
     recipe.device = job->device;
     recipe.placement = job->process;
     recipe.max_time = job->max_time;
     recipe.verdicts = verdicts;
-    kbi_recipe_inside(&recipe, job->inside);
+    kbi_recipe_inside(&recipe, job->instruments);
     if (!b) {
         if (!kbi_options_pin(o)) return NULL;
-        if (job->has_truth) kbi_reference_set(&job->truth);
+        if (job->has_reference) kbi_reference_set(&job->reference);
         kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.roofs_known = true;
         b = kbi_backend_open(&recipe, machine);
         if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
-        if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+        if (!job->instruments) kbi_tell(sink, KBI_HELLO, 0, machine);
     }
-    bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
-    const char* left = kbi_process_changed(machine->gpu_present != 0);
-    if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
-    kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
+    bool usable = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
+    const char* change = kbi_process_changed(machine->gpu_present != 0);
+    if (!job->instruments) kbi_tell(sink, KBI_HELLO, 0, machine);
+    kbi_tell(sink, KBI_DONE, usable && !change, (void*)change);
     return b;
 }
 
-// The child process that asks CUPTI: writes the durations, or nothing.
+// The child process that measures the calibration's launches with CUPTI. It writes nothing if CUPTI is not available.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
-    kbi_reference truth;
-    if (kbi_gpu_open(&machine, kbi_birth.in) && kbi_measure_truth(&truth))
-        kbi_write_all(kbi_birth.out, (const char*)&truth, sizeof truth);
+    kbi_reference reference;
+    if (kbi_gpu_open(&machine, kbi_startup.in) && kbi_measure_truth(&reference))
+        kbi_write_all(kbi_startup.out, (const char*)&reference, sizeof reference);
 #endif
     _exit(0);
 }
 
-// The plan of what is registered in this process.
+// Plans the benchmarks that are registered in this process.
 static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
     kbi_registered all = kbi_registry();
     bool good = kbi_plan_make(plan, o, &all);
@@ -12983,32 +12975,31 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
-    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides
-                                   SIGTTIN, SIGTTOU }; // no process of the terminal's own group
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides when the run ends
+                                   SIGTTIN, SIGTTOU }; // a background process would stop at the terminal
     kbi_plan plan;
     kbi_machine machine;
     kbi_job job;
     const kbi_backend* b = NULL;
-    int in = kbi_high_file(kbi_birth.in), out = kbi_high_file(kbi_birth.out);
-    const kbi_sink sink = { kbi_send, &out };
-    close(kbi_birth.in);
-    close(kbi_birth.out);
-    kbi_birth.role = KBI_BUSY;
+    int link = kbi_high_file(kbi_startup.in);
+    const kbi_sink sink = { kbi_send, &link };
+    close(kbi_startup.in);
+    kbi_startup.role = KBI_BUSY;
     for (int i = 0; i < KBI_COUNT(ignored); i++) signal(ignored[i], SIG_IGN);
     kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
-    while (kbi_read_all(in, &job, sizeof job)) {
-        size_t n = (size_t)job.n, told = sizeof(kbi_verdict) * n;
+    if (link < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
+    while (kbi_read_all(link, &job, sizeof job)) {
+        size_t n = (size_t)job.n;
         char* wanted = (char*)kbi_grow(NULL, n + 1);
-        kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        if (!kbi_read_all(in, wanted, n) || !kbi_read_all(in, verdicts, told)) return KBI_EXIT_FAILED;
+        kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (n + 1));
+        if (!kbi_read_all(link, wanted, n) || !kbi_read_all(link, verdicts, sizeof(kbi_verdict) * n)) break;
         b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
         if (!b) return KBI_EXIT_USAGE;
         KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
-    _exit(0); // a lost device can hang in the runtime's own clean-up
+    _exit(0); // the CUDA runtime can hang in its exit handlers after the device was lost
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13182,89 +13173,82 @@ static void kbi_say_files(const kbi_options* o) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_worker { // as the supervisor sees it
-    pid_t process;          // 0: none
-    int to, from, device;
-    kbi_text inbox;    // what came and was not handled yet
-    int first;         // the case that it entered first, -1: none
-    bool mixed;        // it entered others, too
-    bool failed;       // a case failed in it: it gets no other
-    bool deaf;         // it did not read what it was told
-    bool dead, babble; // it was waited for, and how it ended is known; what it sent makes no sense
-    int status;
+    pid_t process;          // 0: there is none
+    int link;               // socket: command line and jobs to the worker, messages from it
+    int first;              // index of the case that ran first, -1: none
+    bool mixed;             // other cases ran, too
+    bool failed;            // a case failed: the next case gets another worker
+    bool invalid;           // it sent an invalid message
+    bool ended;             // waited for; status is known
+    int status;             // as from waitpid
 } kbi_worker;
 
-enum { KBI_DIED_TEXT = 96 };
-typedef enum kbi_retry { KBI_NO_RETRY, KBI_RETRY_DUE, KBI_RETRIED } kbi_retry;
 typedef struct kbi_waiting { // a case of the group
-    bool wanted;             // it is still to be measured
-    int64_t spent;           // ns in it
-    kbi_retry retry;         // alone in a fresh worker, because it failed in one that had run other cases
-    char failed[200];        // how, for people
+    bool wanted;             // it still has to run
+    int64_t spent_ns;
+    char failure[200]; // in a worker that had run other cases: the case runs again, alone; "": none
 } kbi_waiting;
 
-typedef struct kbi_group { // the group being measured
+typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
     int first, n;
-    kbi_measured* m;     // n of them; without samples: not measured
-    kbi_waiting* of;     // n of them; NULL: nobody is asked for anything
-    int current;         // the case the worker is in, -1 between cases
-    kbi_measured failed; // of that case, if its function goes on though it failed or was skipped; else status KB_OK
-    int64_t since;
-    bool machine;                // since then it measures the machine, which is no case's time
-    int idle;                    // workers in a row that died before they entered a case
-    kbi_inside** inside;         // the profiles that are wanted; NULL: times are wanted
-    const kbi_verdict* verdicts; // of the inspection
+    kbi_measured* m;             // [n]: results; without samples: not measured
+    kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
+    kbi_waiting* cases;          // [n]
+    const kbi_verdict* verdicts; // [n]: of the inspection
+    int current;                 // the case that the worker runs, -1: none
+    kbi_measured failed; // flags and message of the current case, if it failed or was skipped but has not ended
+    bool machine;        // the worker measures the machine, which does not count as the case's time
+    int64_t idle_ns;     // since the last message, while no case's time counts
+    int deaths;          // workers in a row that ended before they began a case
 } kbi_group;
 
 typedef struct kbi_supervisor {
     const kbi_options* o;
     const kbi_plan* plan;
-    kbi_recipe recipe; // what the options ask of the measuring
+    kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool known;                 // the machine
-    const kbi_backend* backend; // --no-isolate
+    bool known; // the machine
+    bool isolated;
+    const kbi_backend* backend; // of the only process
     kbi_worker worker;
     kbi_group group;
-    int process; // which of those that measure the same is at work
+    kbi_job job; // the current or the next one
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
-    kb_planned* planned; // the plan's cases, with the records that stand for them
+    kb_planned* planned; // the plan's cases, with existing records that replace a measurement
     kbi_table table;
-    kb_result* held; // with --sort: those of the operation that is being measured, until all are there
+    kb_result* held; // with --sort: records that wait until their operation is complete
     int n_held;
     kbi_progress progress;
     kbi_budget budget;
-    void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
+    void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
     void* collect_to;
-    bool has_truth; // of the calibration, measured here
-    kbi_reference truth;
-    unsigned inside;                       // bits of instruments: what is to be looked into
-    kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
-    int inspected;                         // the first case that was not
-    char said[400];                        // the last warning about a case
-    int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
-    int recalled;                          // for which a record stands that was there before
-    int fewer;                             // that an interruption left with fewer processes
-    bool unseen;                           // an instrument saw nothing
-    bool unstored;                         // a file could not be written
-    bool isolated;
-    int64_t tick; // when it last looked
+    unsigned instruments;  // bits of the instruments that profile cases
+    kbi_verdict* verdicts; // of the inspection, for all cases
+    int inspected;         // number of cases of the plan that were inspected
+    char warned[400];      // the last warning about a case
+    int64_t read_ns;       // when the supervisor last waited for messages
+    int done, ok, failed, skipped;
+    int absent;    // cases that this machine cannot run
+    int recalled;  // cases with an existing record
+    bool unseen;   // an instrument saw nothing
+    bool unstored; // a file could not be written
 } kbi_supervisor;
 
-// What the process keeps that owns the terminal and the files.
 static struct kbi_control {
     volatile sig_atomic_t interrupted, one_process;
-    kbi_supervisor run; // the one that is under way
+    kbi_supervisor run; // the current run
 } kbi_control;
 
-// In one process a second signal ends what hangs. A worker is ended by the first, and a second must not come between
-// finished results and their file.
+// In one process, a second signal ends a function that hangs. With a worker, the first signal ends the worker, and no
+// signal may end the supervisor before the results are stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
 }
 
-// A signal that was ignored at the start (nohup, a shell's background job) stays ignored.
+// A signal that is ignored from the start (nohup, a shell's background job) stays ignored.
 static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
     if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
@@ -13276,18 +13260,7 @@ static void kbi_watch_ends(void) {
     signal(SIGTERM, kbi_interrupt);
 }
 
-// Ctrl-Z stops the terminal's own process group, which the worker is not in: it stops and goes on with this process.
-static void kbi_suspend(int number) {
-    pid_t process = kbi_control.run.worker.process;
-    int kept = errno;
-    signal(number, kbi_suspend);
-    if (process > 0) kill(-process, SIGSTOP);
-    kill(getpid(), SIGSTOP);
-    if (process > 0) kill(-process, SIGCONT);
-    errno = kept;
-}
-
-// Whether a child has ended: a traced one may only have stopped.
+// Whether a child process has ended. A traced process that only stopped has not.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -13296,297 +13269,252 @@ static bool kbi_ended(pid_t process, int* status) {
     return got < 0 || !WIFSTOPPED(now);
 }
 
-static bool kbi_worker_died(kbi_worker* w) {
-    if (!w->dead) w->dead = kbi_ended(w->process, &w->status);
-    return w->dead;
+static bool kbi_worker_ended(kbi_worker* w) {
+    if (!w->ended) w->ended = kbi_ended(w->process, &w->status);
+    return w->ended;
 }
 
-// Gives it two seconds to leave by itself; kills it then, and what it left running.
-static void kbi_worker_end(kbi_worker* w) {
+// Ends the worker and all that it started. kill_now false: a worker that is ending gets 2 s, because its status says
+// why. Does nothing without a worker.
+static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
-    close(w->to);
-    close(w->from);
-    for (int i = 0; i < 200 && !kbi_worker_died(w); i++) {
-        if (i == 100) kill(w->process, SIGKILL);
-        kbi_readable(-1, 20);
+    close(w->link);
+    for (int i = 0; i < 200 && !kbi_worker_ended(w); i++) {
+        if (i == (kill_now ? 0 : 100)) kill(w->process, SIGKILL);
+        kbi_readable(-1, i ? 20 : 1);
     }
     kill(-w->process, SIGKILL);
-    kbi_text_free(&w->inbox);
     w->process = 0;
 }
 
-static void kbi_worker_kill(kbi_worker* w) {
-    if (w->process && !w->dead) kill(w->process, SIGKILL);
-    kbi_worker_end(w);
-}
-
-// Starts this very program again, with its own command line: its main does there what it did here, until it calls
-// kb_main. In the child the function does not return.
+// Starts this program again with its own command line; its main does the same as here until it calls kb_main. Returns
+// the process, or -1 after an error message. Does not return in the child.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
-        if (process < 0) kbi_error("no process: %s", strerror(errno));
+        if (process < 0) kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
         if (process > 0) setpgid(process, process);
         return process;
     }
-    char birth[80], **argv = kbi_own_words(o);
+    char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    dup2(2, 1); // what bodies print is not results
+    dup2(2, 1); // what benchmarks print is not part of the results
     signal(SIGXFSZ, SIG_DFL);
+    signal(SIGRTMAX, SIG_IGN); // survives exec: see kbi_main
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    snprintf(birth, sizeof birth, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
-    setenv(KBI_BIRTH, birth, 1);
+    snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
+    setenv(KBI_STARTED_AS, started_as, 1);
     execv("/proc/self/exe", argv);
-    if (strchr(argv[0], '/')) execv(argv[0], argv); // without /proc
-    kbi_error("cannot start the worker: %s; --no-isolate needs none", strerror(errno));
+    kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
     _exit(1);
 }
 
-// For a process that has not even begun to measure, in seconds.
+// Limit in seconds while no case's time counts: start of the process and of the device, measurement of peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// A worker that hangs never reads what does not fit into the pipe. Waits are counted, because the clock may be set.
-static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
-    kbi_worker* w = &s->worker;
-    const char* p = (const char*)what;
-    double waits = 10 * kbi_start_limit(s);
-    while (n && !w->deaf && !kbi_control.interrupted) {
-        ssize_t done = write(w->to, p, n);
-        if (done > 0) {
-            p += done, n -= (size_t)done;
-            continue;
-        }
-        if (done == 0 || (errno != EAGAIN && errno != EINTR)) return false;
-        if (!kbi_writable(w->to, 100)) w->deaf = --waits <= 0;
-        if (kbi_worker_died(w)) return false;
+// Sends data to the worker. False: the worker has ended or did not read in time, or the run was interrupted.
+static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
+    const char* p = (const char*)data;
+    while (n && !kbi_control.interrupted) {
+        ssize_t done = write(w->link, p, n);
+        if (done <= 0 && errno != EINTR) return false;
+        if (done > 0) p += done, n -= (size_t)done;
     }
     return !n;
 }
 
-static bool kbi_worker_start(kbi_supervisor* s, int device) {
+// False after an error message.
+static bool kbi_worker_start(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
-    int to[2], from[2];
-    if (pipe(to) != 0 || pipe(from) != 0)
-        return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    fcntl(to[1], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
-    close(to[0]);
-    close(from[1]);
-    if (process < 0) return close(to[1]), close(from[0]), false;
+    kbi_text command = KBI_BLANK;
+    int link[2];
+    // by number: <sys/socket.h> declares send, bind, listen, which are names of users' functions, too
+    enum { UNIX = 1, STREAM = 1, SOCKET = 1, RECEIVE_TIMEOUT = 20, SEND_TIMEOUT = 21 };
+    const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
-    w->process = process;
-    w->to = to[1];
-    w->from = from[0];
-    w->device = device;
     w->first = -1;
-    fcntl(w->to, F_SETFL, O_NONBLOCK);
-    fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
-    kbi_text words = KBI_BLANK;
-    for (int i = 0; i < s->o->argc; i++) kbi_put(&words, s->o->argv[i], strlen(s->o->argv[i]) + 1);
-    if (!kbi_worker_tell(s, &words.n, sizeof words.n) || !kbi_worker_tell(s, words.s, words.n))
-        close(w->to), w->to = -1; // it ends, instead of waiting for the rest
-    kbi_text_free(&words);
+    if (syscall(SYS_socketpair, UNIX, STREAM, 0, link) != 0)
+        return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno)), false;
+    fcntl(link[0], F_SETFD, FD_CLOEXEC);
+    syscall(SYS_setsockopt, link[0], SOCKET, RECEIVE_TIMEOUT, &receive, sizeof receive);
+    syscall(SYS_setsockopt, link[0], SOCKET, SEND_TIMEOUT, &start, sizeof start);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, link[1], -1);
+    close(link[1]);
+    if (process < 0) return close(link[0]), false;
+    w->process = process;
+    w->link = link[0];
+    for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
+    if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
+        close(w->link), w->link = -1; // the worker ends instead of waiting for the rest
+    kbi_text_free(&command);
     return true;
 }
 
-// Asks a child process for CUPTI's durations of the calibration's launches; ten seconds at most.
-static void kbi_ask_truth(kbi_supervisor* s, int device) {
-    int from[2];
-    size_t have = 0;
-    if (s->has_truth || pipe(from) != 0) return;
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
-    close(from[1]);
-    for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_control.interrupted; i++) {
-        if (!kbi_readable(from[0], 100)) continue;
-        ssize_t n = kbi_read_some(from[0], (char*)&s->truth + have, sizeof s->truth - have);
-        if (n <= 0) break;
-        have += (size_t)n;
-    }
-    close(from[0]);
+// Asks a child process for the durations of the calibration's launches by CUPTI, for 10 s at most.
+static void kbi_ask_reference(kbi_supervisor* s) {
+    kbi_reference* to = &s->job.reference;
+    int ends[2];
+    if (s->job.has_reference || pipe(ends) != 0) return;
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_REFERENCE, s->job.device, ends[1]);
+    close(ends[1]);
+    for (int i = 0; process > 0 && i < 100 && !kbi_control.interrupted && !kbi_readable(ends[0], 100);) i++;
     if (process > 0) kill(-process, SIGKILL), kill(process, SIGKILL), waitpid(process, NULL, 0);
-    s->has_truth = have == sizeof s->truth;
+    s->job.has_reference = kbi_readable(ends[0], 0) && kbi_read_all(ends[0], to, sizeof *to);
+    close(ends[0]);
 }
 
-// --- what happens to cases, in a worker or in this process ---
-
-// Books the time since the last call for the current case, unless it was the machine's.
-static void kbi_spend(kbi_group* g, int64_t now) {
-    if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
-    g->since = now;
-    g->machine = false;
-}
+// --- events of cases, in a worker or in this process ---
 
 static void kbi_case_over(kbi_group* g, int i) {
-    g->of[i].wanted = false;
-    kbi_spend(g, kbi_now());
+    g->cases[i].wanted = false;
     g->current = -1;
+    g->machine = false;
+    g->idle_ns = 0;
 }
 
-static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* what, const char* advice) {
-    if (kbi_is(what, s->said)) return;
+static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const char* reason, const char* advice) {
+    if (kbi_is(reason, s->warned)) return;
     kbi_progress_clear(&s->progress);
-    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, of, what, advice);
-    snprintf(s->said, sizeof s->said, "%s", what);
+    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, problem, reason, advice);
+    snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Whether a failure does not count yet, because other cases ran in the same process before: the case is then measured
-// once more, alone in a fresh one.
-static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
-    kbi_waiting* w = &s->group.of[i];
-    bool failed = m->status == KB_FAILED;
-    if (!s->isolated) return false;
-    s->worker.failed |= failed;
-    if (s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
-    if (!failed || !s->worker.mixed || w->retry) return false;
-    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
-        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
-            snprintf(w->failed, sizeof w->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-    kbi_case_over(&s->group, i);
-    w->wanted = true;
-    w->retry = KBI_RETRY_DUE;
-    return true;
-}
-
+// Takes a result, and owns its arrays. The first failure of a case does not count if other cases ran before in the same
+// worker, because they may be the cause: the case is measured again, alone in a fresh worker.
 static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
-    kbi_waiting* w = &s->group.of[i];
-    if (kbi_retry_due(s, i, m)) {
+    kbi_waiting* c = &s->group.cases[i];
+    bool failed = s->isolated && m->status == KB_FAILED, inspected = s->group.verdicts[i].flag >= 0;
+    kbi_case_over(&s->group, i);
+    s->worker.failed |= failed;
+    if (failed && s->worker.mixed && !inspected && !c->failure[0]) {
+        for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
+            if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
+                snprintf(c->failure, sizeof c->failure, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+        c->wanted = true;
         kbi_measured_free(m);
         return;
     }
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (w->retry == KBI_RETRY_DUE && m->status == KB_OK)
+    if (c->failure[0] && m->status == KB_OK)
         kbi_note(&s->group.m[i],
-                   "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                   w->failed);
-    if (w->retry) w->retry = KBI_RETRIED;
-    kbi_case_over(&s->group, i);
+                 "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
+                 c->failure);
     s->done++;
 }
 
-static void kbi_receive_inside(kbi_supervisor* s, int i, kbi_inside* in) {
-    s->group.inside[i] = in;
+static void kbi_receive_profile(kbi_supervisor* s, int i, kbi_inside* profile) {
+    s->group.profiles[i] = profile;
     kbi_case_over(&s->group, i);
-    if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
+    if (profile->message[0] && s->instruments != KBI_WISH_STREAMS)
+        kbi_warn_once(s, i, " is not profiled", profile->message, "");
 }
 
-static void kbi_happened(void* to, kbi_message_type type, int index, void* what) {
+static void kbi_handle_message(void* to, kbi_message_type type, int index, void* data) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     kbi_group* g = &s->group;
     int i = index - g->first;
+    g->idle_ns = 0;
     switch (type) {
     case KBI_HELLO:
-        if (what != &s->machine) memcpy(&s->machine, what, sizeof s->machine);
+        if (data != &s->machine) memcpy(&s->machine, data, sizeof s->machine);
+        s->job.roofs = s->machine.roofs;
+        s->job.core = s->machine.core;
         s->known = true;
         return;
     case KBI_ENTER:
-        kbi_spend(g, kbi_now());
         g->current = i;
+        g->machine = false;
         g->failed.status = KB_OK;
-        g->idle = 0;
+        g->deaths = 0;
         if (s->worker.first < 0) s->worker.first = index;
         s->worker.mixed |= index != s->worker.first;
         break;
     case KBI_BEAT:
         if (g->current < 0) return;
-        if ((index != 0) != g->machine) kbi_spend(g, kbi_now());
         g->machine = index != 0;
         break;
-    case KBI_STATUS: { // its arrays are in the other process
-        const kbi_measured* m = (const kbi_measured*)what;
+    case KBI_STATUS: { // the pointers to arrays are valid only in the worker
+        const kbi_measured* m = (const kbi_measured*)data;
         kbi_measured_clear(&g->failed);
         g->failed.status = m->status;
         g->failed.flags = m->flags;
         memcpy(g->failed.message, m->message, sizeof m->message);
         return;
     }
-    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
-    case KBI_FOUND: kbi_receive_inside(s, i, (kbi_inside*)what); return;
+    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)data); return;
+    case KBI_FOUND: kbi_receive_profile(s, i, (kbi_inside*)data); return;
     case KBI_DONE:
-        if (!s->isolated && what)
-            kbi_warn_once(s, 0, "", (const char*)what,
-                          ". Cases that follow in this process may fail or be slower. Without --no-isolate they get "
-                          "a fresh one.");
+        if (!s->isolated && data)
+            kbi_warn_once(s, 0, "", (const char*)data,
+                          ". Later cases in this process may fail or be slower. Without --no-isolate they run in a "
+                          "fresh process.");
         return;
     }
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: a function that does not
-// look at the NULL of KB_ALLOC crashes after the flag OOM.
-KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
+// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays: a
+// function that does not check the result of KB_ALLOC crashes after it raised OOM.
+static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
-    va_list list;
     kbi_measured_clear(&m);
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
-    va_start(list, format);
-    if (m.status != KB_SKIPPED)
-        kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
-    va_end(list);
-    m.wall_ns = (double)(kbi_now() - s->group.since);
-    if (!s->group.inside) {
+    if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
+    m.wall_ns = (double)s->group.cases[i].spent_ns;
+    if (s->group.profiles)
+        kbi_receive_profile(s, i, kbi_inside_without(m.message)); // the time that was measured stays
+    else
         kbi_receive_result(s, i, &m);
-        return;
-    }
-    // without a profile, a time that was measured before stays
-    if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
-    kbi_inside* without = kbi_inside_without(m.message);
-    if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
-        without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
-        snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
-    }
-    kbi_receive_inside(s, i, without);
 }
 
-// The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
-static void kbi_worker_lost(kbi_supervisor* s) {
+// The worker has ended (limit 0), or is over its limit in seconds and is ended here: the case that it was in failed, or
+// the first that waits. A worker that ends outside all cases is replaced twice before a case fails.
+static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
-    char died[KBI_DIED_TEXT];
+    char why[96], time[40];
     int i = g->current;
-    if (w->babble) kbi_worker_kill(w);
-    kbi_worker_end(w);
+    kbi_worker_end(w, w->invalid || limit > 0);
     int number = WTERMSIG(w->status);
-    if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
-    for (int j = 0; i < 0 && j < g->n; j++)
-        if (g->of[j].wanted) i = j;
+    if (i < 0 && limit <= 0 && g->deaths++ < 2) return;
+    for (int j = g->n - 1; g->current < 0 && j >= 0; j--)
+        if (g->cases[j].wanted) i = j;
     if (i < 0) return;
-    if (w->babble)
-        snprintf(died, sizeof died, "its process sent an invalid message");
+    if (limit > 0)
+        snprintf(why, sizeof why, "longer than %s", kbi_show_time(limit * 1e3, time));
+    else if (w->invalid)
+        snprintf(why, sizeof why, "its process sent an invalid message");
     else if (WIFSIGNALED(w->status))
-        snprintf(died, sizeof died, "signal %d (%s)", number,
-                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
+        snprintf(why, sizeof why, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps because memory ran out" : strsignal(number));
     else
-        snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
-    kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
+        snprintf(why, sizeof why, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
+    kbi_case_lost(s, i, limit > 0 ? KB_FLAG_TIMEOUT : KB_FLAG_CRASHED, why);
 }
 
 typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Whether this is the head of a message of ours that can come now.
+// Whether a message with this head is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
-    static const size_t least[] = {
-        0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
-    };
-    KBI_STATIC_ASSERT(KBI_COUNT(least) == KBI_DONE + 1, "a size for each message");
     const kbi_group* g = &s->group;
     int i = m->index - g->first;
     if (m->magic != KBI_MAGIC || m->type < KBI_HELLO || m->type > KBI_DONE) return false;
-    if (m->size < least[m->type] || m->size > (least[m->type] ? KBI_MESSAGE_LIMIT : 0)) return false;
+    size_t least = kbi_message_bytes[m->type];
+    if (m->size < least || m->size > (least ? KBI_MESSAGE_LIMIT : 0)) return false;
     if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
-    if (m->type == (g->inside ? KBI_RESULT : KBI_FOUND)) return false;
-    return i >= 0 && i < g->n && g->of && g->of[i].wanted;
+    if (m->type == (g->profiles ? KBI_RESULT : KBI_FOUND)) return false;
+    return i >= 0 && i < g->n && g->cases && g->cases[i].wanted;
 }
 
-// The arrays that lie behind a result move to memory of their own. false: there are not as many values.
+// Copies the arrays that follow a result in a message of `size` bytes. False: the size is wrong.
 static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     const char* values = (const char*)(m + 1);
     double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
@@ -13600,74 +13528,55 @@ static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     return !left;
 }
 
-// Takes what has come, which may end in the middle of a message, and handles those that are whole.
+// Receives and handles a message.
 static kbi_pump kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
-    char some[16384];
-    kbi_pump next = KBI_PUMP_ON;
-    size_t at = 0;
-    ssize_t n = kbi_read_some(w->from, some, sizeof some);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return KBI_PUMP_ON;
-    if (n <= 0) return KBI_PUMP_LOST;
-    kbi_put(&w->inbox, some, (size_t)n);
-    while (next == KBI_PUMP_ON && w->inbox.n - at >= sizeof(kbi_message)) {
-        kbi_message m;
-        memcpy(&m, w->inbox.s + at, sizeof m);
-        if (!kbi_message_possible(s, &m)) return w->babble = true, KBI_PUMP_LOST;
-        if (w->inbox.n - at - sizeof m < m.size) break;
-        void* body = kbi_grow(NULL, (size_t)m.size + 1); // where the pipe left it is not aligned
-        memcpy(body, w->inbox.s + at + sizeof m, m.size);
-        bool good = m.type == KBI_RESULT  ? kbi_measured_receive((kbi_measured*)body, m.size)
-                    : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
-                                          : true;
-        if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
-        if (!good || m.type != KBI_FOUND) KBENCH_FREE(body);
-        if (!good) return w->babble = true, KBI_PUMP_LOST;
-        if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
-        if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
-        at += sizeof m + m.size;
-    }
-    memmove(w->inbox.s, w->inbox.s + at, w->inbox.n - at);
-    w->inbox.n -= at;
-    return next;
+    kbi_message m;
+    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_PUMP_LOST;
+    w->invalid = !kbi_message_possible(s, &m);
+    if (w->invalid) return KBI_PUMP_LOST;
+    void* data = kbi_grow(NULL, (size_t)m.size + 1);
+    bool whole = kbi_read_all(w->link, data, m.size);
+    w->invalid = whole && ((m.type == KBI_RESULT && !kbi_measured_receive((kbi_measured*)data, m.size)) ||
+                           (m.type == KBI_FOUND && kbi_inside_size((kbi_inside*)data) != m.size));
+    bool good = whole && !w->invalid;
+    if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
+    if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
+    if (m.type != KBI_DONE) return good ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    if (!m.index) kbi_worker_end(w, true); // this process can run no other job
+    return KBI_PUMP_DONE;
 }
 
-// What comes within a moment. A child of a worker that is gone may keep its pipe open.
-static kbi_pump kbi_await(kbi_supervisor* s) {
-    bool ready = kbi_readable(s->worker.from, 100);
-    int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
-    if (gone > 300000000) s->group.since += gone - 100000000; // stopped, as the worker was: that is nobody's time
-    if (gone < least) s->group.since -= least - gone;         // the clock stood, or went back; the wait took its time
-    s->tick = now;
-    if (ready) return kbi_receive(s);
-    if (!kbi_worker_died(&s->worker)) return KBI_PUMP_ON;
-    return kbi_readable(s->worker.from, 0) ? KBI_PUMP_ON : KBI_PUMP_LOST; // its last words may have come meanwhile
-}
-
-// Until the worker has done its job (KBI_PUMP_DONE), died (KBI_PUMP_LOST), or taken too long.
+// Handles messages until the worker has done its job (KBI_PUMP_DONE), has ended (KBI_PUMP_LOST), or was ended because
+// it was over its limit, or the run was interrupted (KBI_PUMP_ON).
 static kbi_pump kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    for (;;) {
-        kbi_pump next = kbi_await(s);
-        if (kbi_control.interrupted) return next;
-        if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
+    kbi_worker* w = &s->worker;
+    const int64_t wait_ns = 100000000;
+    while (!kbi_control.interrupted) {
+        // A wait counts as 0.1 s at most, because the process may have been stopped meanwhile, and as 0.1 s if no
+        // message came, because the clock may have been set.
+        bool ready = kbi_readable(w->link, 100);
+        int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
+        bool counts = g->current >= 0 && !g->machine;
+        int64_t* spent = counts ? &g->cases[g->current].spent_ns : &g->idle_ns;
+        double limit = counts ? s->o->timeout : kbi_start_limit(s);
+        *spent += ready ? step : wait_ns;
+        s->read_ns = now;
+        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_PUMP_ON;
+        // a process that the worker started may keep the socket open after the worker has ended
+        kbi_pump next = KBI_PUMP_ON;
+        if (ready)
+            next = kbi_receive(s);
+        else if (kbi_worker_ended(w) && !kbi_readable(w->link, 0))
+            next = KBI_PUMP_LOST;
+        if (next == KBI_PUMP_LOST) kbi_worker_lost(s, 0);
         if (next != KBI_PUMP_ON) return next;
-        // the start of the device and the measurement of its peaks are no case's time, but have a limit, too
-        bool nobodys = g->current < 0 || g->machine;
-        double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
-        if ((double)spent * 1e-9 <= limit) continue;
-        char text[40];
-        kbi_worker_kill(&s->worker);
-        for (int i = 0; g->current < 0 && i < g->n; i++)
-            if (g->of[i].wanted) g->current = i;
-        if (g->current >= 0) // else all have their result, and it hung then
-            kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
-        return KBI_PUMP_ON;
     }
+    return KBI_PUMP_ON;
 }
 
-// --- what the worker is asked for ---
+// --- jobs ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -13676,268 +13585,248 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
 }
 
-// A group of which nothing is wanted yet. m: its first case's result; NULL: none is wanted.
-static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** inside) {
+// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, NULL when the cases are measured.
+static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
     g->first = first;
     g->n = n;
     g->m = m;
-    g->inside = inside;
-    g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
-    memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
-    g->since = kbi_now();
-    if (n) g->verdicts = s->verdicts + first;
+    g->profiles = profiles;
+    g->current = -1;
+    if (!n) return;
+    g->cases = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)n);
+    memset(g->cases, 0, sizeof(kbi_waiting) * (size_t)n);
+    g->verdicts = s->verdicts + first;
 }
 
-static void kbi_group_close(kbi_supervisor* s) {
-    KBENCH_FREE(s->group.of);
-    s->group.of = NULL;
-    s->group.inside = NULL;
-}
-
-// Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
-// worker cannot be told.
-static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
+// Gives the worker all wanted cases of the group, or one alone; with --no-isolate, runs them here. False: the worker
+// cannot get the job.
+static bool kbi_job_send(kbi_supervisor* s, int alone) {
     kbi_group* g = &s->group;
-    size_t n = (size_t)g->n;
-    kbi_job job;
-    memset(&job, 0, sizeof job);
-    job.first = g->first;
-    job.n = g->n;
-    job.device = device;
-    job.process = s->process;
-    job.inside = g->inside ? s->inside : 0;
-    job.max_time = s->recipe.max_time;
-    job.has_truth = s->has_truth;
-    job.truth = s->truth;
-    kbi_roofs_clear(&job.roofs);
-    kbi_roofs_clear(&job.core);
-    if (s->machine.gpu_present ? s->machine.device == device : s->machine.backend[0] != 0)
-        job.roofs = s->machine.roofs;
-    if (s->machine.backend[0]) job.core = s->machine.core;
+    kbi_text wanted = KBI_BLANK, data = KBI_BLANK;
+    s->job.first = g->first;
+    s->job.n = g->n;
+    s->job.instruments = g->profiles ? s->instruments : 0;
     g->current = -1;
     g->machine = false;
-    g->since = s->tick = kbi_now();
-    char* wanted = (char*)kbi_grow(NULL, n + 1);
+    g->idle_ns = 0;
+    s->read_ns = kbi_now();
+    kbi_reserve(&wanted, (size_t)g->n);
     for (int i = 0; i < g->n; i++) {
-        g->of[i].spent = 0; // what a worker that is no more spent is no fault of theirs
-        wanted[i] = alone < 0 ? g->of[i].wanted : i == alone;
+        g->cases[i].spent_ns = 0; // the time in an earlier worker does not count
+        wanted.s[i] = alone < 0 ? g->cases[i].wanted : i == alone;
     }
     bool good = true;
     if (s->isolated) {
-        good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
-               kbi_worker_tell(s, g->verdicts, sizeof(kbi_verdict) * n);
+        kbi_put(&data, (const char*)&s->job, sizeof s->job);
+        kbi_put(&data, wanted.s, (size_t)g->n);
+        if (g->n) kbi_put(&data, (const char*)g->verdicts, sizeof(kbi_verdict) * (size_t)g->n);
+        good = kbi_worker_write(&s->worker, data.s, data.n);
+        kbi_text_free(&data);
     } else {
-        const kbi_sink sink = { kbi_happened, s };
-        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, g->verdicts, s->backend, &s->machine, &sink);
-        kbi_process_start.known = false; // the user's own process may change between two groups
+        const kbi_sink sink = { kbi_handle_message, s };
+        s->backend =
+            kbi_job_run(s->o, &s->job, s->plan->cases, wanted.s, g->verdicts, s->backend, &s->machine, &sink);
+        kbi_process_start.known = false; // the program may change its process between two groups
     }
-    KBENCH_FREE(wanted);
+    kbi_text_free(&wanted);
     return good;
 }
 
-// Learns what machine this is, by a job without cases. The durations of the calibration's launches come from a
-// process of its own before that.
-static bool kbi_meet(kbi_supervisor* s, int device) {
+// Learns the machine by a job without cases. Before, another process measures the calibration's launches with CUPTI.
+// False after an error message, or when the run was interrupted.
+static bool kbi_meet(kbi_supervisor* s) {
+    bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     s->known = false;
     kbi_group_open(s, 0, 0, NULL, NULL);
-    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
-        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
-        kbi_ask_truth(s, device);
+    if (gpu && s->isolated && (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
+        kbi_ask_reference(s);
     s->backend = NULL;
-    if (s->isolated && !kbi_worker_start(s, device)) return false;
-    bool told = kbi_job_send(s, device, -1);
-    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : told ? kbi_listen(s) : KBI_PUMP_LOST;
-    kbi_group_close(s);
+    if (s->isolated && !kbi_worker_start(s)) return false;
+    bool sent = kbi_job_send(s, -1);
+    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : sent ? kbi_listen(s) : KBI_PUMP_LOST;
     if (next == KBI_PUMP_DONE) return s->known;
-    double limit = kbi_start_limit(s);
-    bool hangs = next == KBI_PUMP_ON || s->worker.deaf;
-    kbi_worker_kill(&s->worker);
+    bool ended = next == KBI_PUMP_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
+    kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
-    if (!hangs)
+    if (ended)
         kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (KBI_CUDA && s->recipe.target == KBI_ON_GPU)
-        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
     else
-        kbi_error("the process that measures did not start in %.0f s: does its main reach kb_main? --no-isolate "
-                  "measures without it",
-                  limit);
+        kbi_error("the worker did not start in %.0f s: %s", kbi_start_limit(s),
+                  gpu ? "does nvidia-smi answer? --device cpu needs no GPU"
+                      : "does its main reach kb_main? --no-isolate needs no worker");
     return false;
 }
 
-// Until every wanted case of the group has its result. A case that is retried alone gets a fresh worker.
+// Runs all wanted cases of the group, and closes it. A case that failed after other cases runs alone in a fresh worker.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
+    kbi_worker* w = &s->worker;
     while (!kbi_control.interrupted) {
-        int device = s->worker.device, alone = -1, left = 0;
+        int alone = -1, left = 0;
         for (int i = g->n - 1; i >= 0; i--) {
-            left += g->of[i].wanted;
-            if (g->of[i].wanted && g->of[i].retry == KBI_RETRY_DUE) alone = i;
+            left += g->cases[i].wanted;
+            if (g->cases[i].wanted && g->cases[i].failure[0]) alone = i;
         }
-        if (!left) return;
-        if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
-        bool started = !s->isolated || s->worker.process || kbi_worker_start(s, device);
-        if (started && !kbi_job_send(s, device, alone))
-            kbi_worker_lost(s);
+        if (!left) break;
+        if (w->failed || (alone >= 0 && w->first >= 0)) kbi_worker_end(w, true);
+        bool started = !s->isolated || w->process || kbi_worker_start(s);
+        if (started && !kbi_job_send(s, alone))
+            kbi_worker_lost(s, 0);
         else if (started && s->isolated)
             kbi_listen(s);
         if (started && s->isolated) continue;
         for (int i = 0; i < g->n; i++)
-            if (g->of[i].wanted)
+            if (g->cases[i].wanted)
                 kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
                               started ? "another case lost the device before this one"
                                       : "not run: its process could not be started");
     }
+    KBENCH_FREE(g->cases);
+    g->cases = NULL;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
+// With several processes, a batch has at least this many cases, which share the start of each process.
+enum { KBI_BATCH_CASES = 16 };
 
-// Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
+// Consecutive groups of the plan with n cases. Each case that was measured has a row. The arrays lie in the arena.
 typedef struct kbi_batch {
     int first, n, processes;
     int64_t began;
-    kbi_measured* m;     // of process p's case i: [p * n + i]; without samples: not measured
-    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
-    double* share;       // [i]: the least max_time that --budget left it in a process
-    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
-    kb_result* results;  // [row]
+    kbi_measured* m;       // [process * n + case]; without samples: not measured
+    bool* over;            // [case]: failed or was skipped in a process; later processes leave it out
+    double* share;         // [case]: the lowest max_time in a process with --budget; -1: no time was left
+    kbi_inside** profiles; // [case]; NULL: not profiled
+    kb_result* results;    // [row]
     int n_rows;
-    kbi_compared* groups; // of rows
+    kbi_compared* groups;
     int n_groups;
-    kbi_arena memory; // for all of these
+    kbi_arena memory;
 } kbi_batch;
 
-// Where a batch that begins here ends: after one group, unless several processes, or one for profiles, are started for
-// it. With profiles in the only process all cases come first. The last batch is no smaller than the others.
+// Returns the end of the batch that begins here. It is one group, unless starting several processes, or one for
+// profiles, costs time for each batch. In the only process, all cases come before all profiles. The last batch is not
+// smaller than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
-    if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_group_recorded(s->planned, plan, end))
+    int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
+    if ((s->instruments && !s->isolated) || plan->n - first < 2 * least) least = plan->n;
+    while (end < plan->n && end - first < least && !kbi_group_recorded(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
 
-// --- inspected: the CUDA calls of each case's block, before it is measured ---
+// --- inspection: the CUDA calls of each case's block, before it is measured ---
 
-static const double kbi_inspect_seconds = 10; // of inspections in a row
-
-// Inspects the cases before `end`, and more, so that a process is not started for each group. That process is the
-// worker meanwhile. Without CUPTI the first answer holds for all.
+// Inspects the cases before `end`, and more, so that one process serves several groups. That process replaces the
+// worker meanwhile. Without CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
     const kbi_plan* plan = s->plan;
-    const kbi_worker measures = s->worker;
-    const unsigned inside = s->inside;
+    const kbi_worker measuring = s->worker;
+    const unsigned instruments = s->instruments;
     const int64_t began = kbi_now();
-    double most = kbi_inspect_seconds;
+    double most = 10; // seconds
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
     memset(&s->worker, 0, sizeof s->worker);
-    s->worker.device = measures.device;
-    s->inside = KBI_WISH_STREAMS;
-    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_control.interrupted; at = next) {
-        int n = kbi_group_end(plan, at) - at;
-        next = at + n;
-        if (at >= end && kbi_seconds_since(began) > most) break;
+    s->instruments = KBI_WISH_STREAMS;
+    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && able && !kbi_control.interrupted; i = next) {
+        next = kbi_group_end(plan, i);
+        if (i >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
-        if (kbi_group_recorded(s->planned, plan, at)) continue;
+        if (kbi_group_recorded(s->planned, plan, i)) continue;
         kbi_arena memory = KBI_BLANK;
-        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
-        kbi_group_open(s, at, n, NULL, found);
-        for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
+        kbi_group_open(s, i, next - i, NULL, found);
+        for (int k = i; k < next; k++) s->group.cases[k - i].wanted = kbi_runs_here(s, &plan->cases[k]);
         kbi_measure_group(s);
-        kbi_group_close(s);
-        for (int i = 0; i < n; i++) {
-            if (found[i]) s->verdicts[at + i] = found[i]->verdict;
-            able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
-            KBENCH_FREE(found[i]);
+        for (int k = i; k < next; k++) {
+            if (found[k - i]) s->verdicts[k] = found[k - i]->verdict;
+            able &= s->verdicts[k].known || !s->verdicts[k].note[0];
+            KBENCH_FREE(found[k - i]);
         }
         kbi_arena_free(&memory);
     }
     for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
     if (!able) s->inspected = plan->n;
-    kbi_worker_kill(&s->worker);
-    s->worker = measures;
-    s->inside = inside;
+    kbi_worker_end(&s->worker, true);
+    s->worker = measuring;
+    s->instruments = instruments;
 }
 
-// --- measured ---
+// --- measurement ---
 
-// Whether --budget leaves a group no time, or left its first process none; else sets the group's max_time.
+// With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the group,
+// or if the first process had no time for it.
 static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
     kbi_budget* left = &s->budget;
     double* share = b->share + (first - b->first);
     if (!left->until) return false;
-    bool none = here && (kbi_budget_over(left, s->process, b->processes, b->began, kbi_now()) || share[0] < 0);
-    if (!none) s->recipe.max_time = kbi_budget_share(left, s->o, kbi_now());
+    bool none = here && (kbi_budget_over(left, s->job.process, b->processes, b->began, kbi_now()) || share[0] < 0);
+    if (!none) s->job.max_time = kbi_budget_share(left, s->o, kbi_now());
     kbi_budget_add(left, s->o, here, -1);
-    for (int i = first; none && s->process == 0 && i < end; i++) {
+    for (int i = first; none && s->job.process == 0 && i < end; i++) {
         share[i - first] = -1;
         left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
     }
     return none;
 }
 
-// All groups by one process, which is a fresh one where there are several.
+// Measures all groups in one process, which is a new one if there are several.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
-    int end = b->first + b->n;
+    const int process = s->job.process;
     s->done = b->first;
-    s->progress.process = s->process;
+    s->progress.process = process;
     s->progress.processes = b->processes;
-    for (int first = b->first, next; first < end && !kbi_control.interrupted; first = next) {
+    for (int first = b->first, next; first < b->first + b->n && !kbi_control.interrupted; first = next) {
         int here = 0, at = first - b->first;
         next = kbi_group_end(s->plan, first);
         for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
         if (kbi_batch_no_time(s, b, first, next, here)) continue;
-        kbi_group_open(s, first, next - first, b->m + (s->process * b->n + at), NULL);
-        s->absent += s->process ? 0 : next - first - here;
+        kbi_group_open(s, first, next - first, b->m + (process * b->n + at), NULL);
+        if (!process) s->absent += next - first - here;
         for (int i = 0; i < next - first; i++) {
-            s->group.of[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
-            b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
-            s->done += !s->group.of[i].wanted;
+            s->group.cases[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
+            s->done += !s->group.cases[i].wanted;
+            b->share[at + i] = KBI_MIN(b->share[at + i], s->job.max_time);
         }
-        for (int i = 0; i < next - first; i++) // the inspection had to be ended, and so would this
-            if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
-                kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
         int64_t began = kbi_now();
-        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
+        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->job.max_time, here));
         kbi_measure_group(s);
-        if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
-        kbi_group_close(s);
+        if (here) kbi_budget_took(&s->budget, s->o, here, s->job.max_time, kbi_seconds_since(began));
     }
     for (int i = 0; i < b->n; i++) {
-        const kbi_measured* m = &b->m[s->process * b->n + i];
+        const kbi_measured* m = &b->m[process * b->n + i];
         b->over[i] |= m->samples && m->status != KB_OK;
     }
-    if (b->processes > 1) kbi_worker_kill(&s->worker);
+    if (b->processes > 1) kbi_worker_end(&s->worker, true);
 }
 
-// Profiles the cases that have times, in a process that measures nothing, because what a profiler loads stays loaded.
-static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
+// Profiles the cases that have times, in a process that measures nothing, because a profiler stays loaded.
+static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !kbi_profile_bits(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
-    kbi_worker_kill(&s->worker);
+    if (!s->instruments || !kbi_profile_bits(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    kbi_worker_end(&s->worker, true);
     for (int first = b->first, next; first < b->first + b->n && !kbi_control.interrupted; first = next) {
         int at = first - b->first;
         next = kbi_group_end(s->plan, first);
-        kbi_group_open(s, first, next - first, NULL, b->inside + at);
-        for (int i = 0; i < next - first; i++) s->group.of[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        kbi_group_open(s, first, next - first, NULL, b->profiles + at);
+        for (int i = 0; i < next - first; i++) s->group.cases[i].wanted = b->m[at + i].samples && !b->over[at + i];
         kbi_measure_group(s);
-        kbi_group_close(s);
     }
-    kbi_worker_kill(&s->worker);
+    kbi_worker_end(&s->worker, true);
 }
 
-// --- judged, recorded ---
+// --- judgement, records ---
 
-// How many cases of the plan, all shards together, have the operation and direction of this one.
+// Number of cases of the plan, all shards together, with the operation and direction of this case.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
     for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
@@ -13946,8 +13835,8 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the cases that were measured: each process's samples, all processes of a case, its profile, and the cases of a
-// group against each other. Each gets its record.
+// Judges the cases that were measured: the samples of each process, all processes of a case, its profile, and the cases
+// of a group against each other. Each case gets a record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
@@ -13955,8 +13844,8 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
-    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
-    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
+    int* selected = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // process whose result is recorded, or -1
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);     // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -13970,32 +13859,32 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
             values[p] = log(r->time_ms);
             sum += values[p], count++;
         }
-        stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
-        if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
+        selected[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
+        if (processes == 1 || selected[i] < 0 || all[i * processes + selected[i]].status != KB_OK) continue;
         kbi_pool_add(&pools.times, values, exp(sum / count));
-        s->fewer += count < processes;
     }
     kbi_pool_settle(&pools.times, kbi_beside);
     for (int i = 0, pooled = 0; i < n; i++) {
-        if (stands[i] < 0) continue;
+        if (selected[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
-        const kbi_measured* m = &b->m[stands[i] * n + i];
+        const kbi_measured* m = &b->m[selected[i] * n + i];
         kb_result* r = &b->results[b->n_rows];
-        *r = all[i * processes + stands[i]];
+        *r = all[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
-            kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // all processes skip the same cases
+            kbi_judge_blame(r, selected[i], processes);
         kbi_record_case(r, c, m, &s->machine);
         kbi_record_session(r, &s->session);
         r->planned = kbi_planned(s->plan, c);
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
             if (k->amend && k->on) k->amend(r, b->first + i);
-        if (b->inside[i] && r->status == KB_OK) kbi_record_inside(r, b->inside[i], &s->machine);
+        if (b->profiles[i] && r->status == KB_OK) kbi_record_inside(r, b->profiles[i], &s->machine);
+        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
-        if (each[i] && i % processes != stands[i / processes]) kb_result_free(each[i]);
+        if (each[i] && i % processes != selected[i / processes]) kb_result_free(each[i]);
     for (int row = 0, end; row < b->n_rows; row = end) {
         int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
         for (end = row; end < b->n_rows && rows[end] < stop;) end++;
@@ -14012,9 +13901,9 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
-// --- stored, shown ---
+// --- output ---
 
-// Prints what is held back, and gives it back.
+// Prints the held records, and frees those that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
     for (int i = 0; i < s->n_held; i++) {
@@ -14027,10 +13916,14 @@ static void kbi_show_held(kbi_supervisor* s) {
     s->n_held = 0;
 }
 
-// Takes a group's results: prints them, with --sort when no other can come that is to stand between them.
-static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n) {
-    if (s->n_held && n && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
+// Stores and prints the records of a group, and owns them. With --sort, records are printed when their operation is
+// complete. appended: also written to --jsonl.
+static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
+    kbi_progress_clear(&s->progress);
     if (!n) return;
+    kbi_store_add(&s->store, results, n, appended);
+    kbi_outputs_keep(&s->outputs, results, n);
+    if (s->n_held && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
     s->held = (kb_result*)kbi_grow(s->held, sizeof(kb_result) * (size_t)(s->n_held + n));
     memcpy(s->held + s->n_held, results, sizeof(kb_result) * (size_t)n);
     s->n_held += n;
@@ -14038,20 +13931,16 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
 }
 
 static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
-    kbi_progress_clear(&s->progress);
-    for (const kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) {
-        kbi_store_add(&s->store, c->results, c->n, true);
-        kbi_outputs_keep(&s->outputs, c->results, c->n);
-        for (const kb_result* r = c->results; r < c->results + c->n; r++) {
-            int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
-            ++*count;
-            if (s->collect) s->collect(s->collect_to, r);
-        }
-        kbi_show_results(s, c->results, c->n);
+    for (const kb_result* r = b->results; r < b->results + b->n_rows; r++) {
+        int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
+        ++*count;
+        if (s->collect) s->collect(s->collect_to, r);
     }
+    for (const kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++)
+        kbi_output_group(s, c->results, c->n, true);
 }
 
-// Measures, judges, records and shows a batch, one stage after the other.
+// Measures, judges, records and shows n cases.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -14063,29 +13952,22 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
     b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
     b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
-    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
     b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
     b.groups = (kbi_compared*)kbi_arena_alloc(&b.memory, sizeof(kbi_compared) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
-    for (s->process = 0; s->process < b.processes && !kbi_control.interrupted; s->process++) kbi_batch_measure(s, &b);
-    s->process = 0;
-    kbi_batch_inside(s, &b);
+    for (int p = 0; p < b.processes && !kbi_control.interrupted; p++) {
+        s->job.process = p;
+        kbi_batch_measure(s, &b);
+    }
+    s->job.process = 0;
+    kbi_batch_profile(s, &b);
     kbi_batch_judge(s, &b);
     kbi_batch_output(s, &b);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
-    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.profiles[i]);
     kbi_arena_free(&b.memory);
-}
-
-static void kbi_show_machine(kbi_supervisor* s) {
-    kb_result facts;
-    kbi_result_clear(&facts);
-    kbi_record_machine(&facts, &s->machine);
-    kbi_record_session(&facts, &s->session);
-    kbi_table_machine(&s->table, &facts);
-    kbi_table_flush(&s->table);
-    kb_result_free(&facts);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14093,97 +13975,114 @@ static void kbi_show_machine(kbi_supervisor* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const char* kbi_no_gpu(const kbi_supervisor* s) {
-    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
+    return s->recipe.target == KBI_ON_CPU ? "--device cpu uses no GPU"
+           : s->machine.why[0]            ? s->machine.why
+                                          : "no GPU: this program was built without CUDA; use nvcc";
 }
 
-// Asks for the records that stand for cases on this device; false after an error message.
+// Returns a record with the values that all records of the run share; the caller frees it.
+static kb_result kbi_machine_result(const kbi_supervisor* s) {
+    kb_result r;
+    kbi_result_clear(&r);
+    kbi_record_machine(&r, &s->machine);
+    kbi_record_session(&r, &s->session);
+    return r;
+}
+
+static void kbi_show_machine(kbi_supervisor* s) {
+    kb_result r = kbi_machine_result(s);
+    kbi_table_machine(&s->table, &r);
+    kbi_table_flush(&s->table);
+    kb_result_free(&r);
+}
+
+// Asks the outputs for existing records of cases on this device (--resume). False after an error message.
 static bool kbi_recall_here(kbi_supervisor* s) {
-    kb_result like;
+    kb_result like = kbi_machine_result(s);
     KBENCH_FREE(s->planned);
     s->planned = kbi_planned_cases(s->plan);
     for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
-    kbi_result_clear(&like);
-    kbi_record_machine(&like, &s->machine);
-    kbi_record_session(&like, &s->session);
     bool good = kbi_recall(s->planned, s->plan, &like);
     kb_result_free(&like);
     for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
     return good;
 }
 
-// The records that stand for a group go into the array, and wherever else records of a run go.
-static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
+// Writes the existing records of a group to all outputs of the run except --jsonl.
+static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
     int n = 0;
     for (int i = first; i < end; i++) {
         if (!s->planned[i].record) continue;
         results[n] = *s->planned[i].record;
-        results[n++].owned = NULL; // it stays the output's
+        results[n++].owned = NULL; // the output that recalled the record owns it
     }
-    kbi_store_add(&s->store, results, n, false);
-    kbi_outputs_keep(&s->outputs, results, n);
-    kbi_progress_clear(&s->progress);
-    kbi_show_results(s, results, n);
+    kbi_output_group(s, results, n, false);
     KBENCH_FREE(results);
 }
 
-// All groups on one device; 0, or the exit code of a device that is not there.
-static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
-    s->worker.device = device;
-    s->has_truth = false; // another GPU's is another
-    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
-    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
-    for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
-    s->inspected = 0;
-    s->done = 0;
-    if (!kbi_meet(s, device)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
-    const bool gpu = s->machine.gpu_present != 0;
-    bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
-    const kb_option* option;
-    for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
-        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
-            kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
-                     option->name);
-    if (required && !gpu) {
-        kbi_error("%s", kbi_no_gpu(s));
-        return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
-    }
-    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
-    double allowed = 0; // the time left is this device's, without its start
-    int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
-    s->budget.shares = s->budget.cases = 0;
-    int cases = 0;
+// Adds the plan's cases on this device to the budget. Returns the longest time in seconds that they can take, and sets
+// their number. devices: number of devices still to be measured, this one included.
+static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
+    const kbi_options* o = s->o;
+    double seconds = 0;
+    s->budget.turns = s->budget.cases = 0;
+    *cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
         for (int i = first; i < end && !kbi_group_recorded(s->planned, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
-        allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
-        cases += here;
-        kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
+        *cases += here;
+        kbi_budget_add(&s->budget, o, here, (double)o->procs * devices);
     }
-    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
-    // the first line of a run that takes a minute or more, or whose options kb_default chose
-    if (!s->collect && cases && (s->o->usual || (allowed >= 60 && !s->o->on[KBI_OPTION_no_progress]))) {
+    return s->budget.until ? KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0) : seconds;
+}
+
+// Runs all groups on a device. required: fails without a GPU. Returns 0, or the exit code if the run cannot go on.
+static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
+    const kbi_plan* plan = s->plan;
+    const kbi_options* o = s->o;
+    s->job.device = device;
+    s->job.has_reference = false;
+    kbi_roofs_clear(&s->job.roofs);
+    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
+    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)plan->n);
+    for (int i = 0; i < plan->n; i++) s->verdicts[i].flag = -1;
+    s->inspected = s->done = 0;
+    if (!kbi_meet(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
+    const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
+    const kb_option* option;
+    for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
+        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall")) // the default
+            kbi_warn("--%s is without effect: there is no GPU here", option->name);
+    if (required && !gpu) {
+        kbi_error("%s", kbi_no_gpu(s));
+        return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
+    }
+    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
+    int cases;
+    double seconds = kbi_plan_time(s, kbi_is(o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1, &cases);
+    // for runs of a minute or more, and for runs with the options of kb_default
+    if (!s->collect && cases && (o->usual || (seconds >= 60 && !o->on[KBI_OPTION_no_progress]))) {
         char text[40];
         kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
-                 gpu ? s->machine.gpu : "", kbi_show_span(allowed, text),
-                 s->o->usual ? "; --all runs everything" : "");
+                 gpu ? s->machine.gpu : "", kbi_show_span(seconds, text), o->usual ? "; --all runs everything" : "");
     }
     if (!s->collect) kbi_show_machine(s);
-    kbi_progress_begin(&s->progress, allowed);
-    for (int first = 0, end; first < s->plan->n && !kbi_control.interrupted; first = end) {
-        if (kbi_group_recorded(s->planned, s->plan, first)) {
-            end = kbi_group_end(s->plan, first);
-            kbi_show_recalled(s, first, end);
-            continue;
-        }
-        end = kbi_batch_end(s, first);
-        kbi_batch_run(s, first, end - first);
+    kbi_progress_begin(&s->progress, seconds);
+    for (int first = 0, end; first < plan->n && !kbi_control.interrupted; first = end) {
+        bool recalled = kbi_group_recorded(s->planned, plan, first);
+        end = recalled ? kbi_group_end(plan, first) : kbi_batch_end(s, first);
+        if (recalled)
+            kbi_output_recalled(s, first, end);
+        else
+            kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
     kbi_show_held(s);
-    kbi_worker_kill(&s->worker);
+    kbi_worker_end(&s->worker, true);
     return 0;
 }
 
@@ -14200,7 +14099,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// The exit code of a run without a number, and without a failure: functions that skip say why themselves.
+// Returns the exit code of a run without a time and without a failure.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
     if (!no_gpu && (!s->absent || s->skipped)) {
@@ -14209,73 +14108,69 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
     }
     if (!s->collect || !no_gpu)
         kbi_error("nothing was measured: %s",
-                  !no_gpu
-                      ? "what was selected is not for this GPU; --list-ops shows what there is, --device cpu runs "
-                        "what is for the CPU"
-                  : s->recipe.target == KBI_ON_CPU ? "what was selected needs a GPU, and --device cpu uses none"
-                                                   : kbi_no_gpu(s));
+                  no_gpu ? kbi_no_gpu(s)
+                         : "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU");
     return KBI_EXIT_NO_GPU;
 }
 
-// The state of a run that the command line asks for, of which nothing is opened yet.
-static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan) {
+static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan* plan, FILE* out) {
+    kbi_supervisor* s = &kbi_control.run;
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
     kbi_recipe_of(&s->recipe, o);
+    s->job.max_time = s->recipe.max_time;
+    kbi_roofs_clear(&s->job.roofs);
+    kbi_roofs_clear(&s->job.core);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
+    const kbi_how how = kbi_how_of(o, out);
+    kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
+    return s;
 }
 
+// Runs a plan and returns the exit code. collect: called with each record, instead of the table; NULL: none.
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
-    kbi_supervisor* s = &kbi_control.run;
-    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
-    kbi_supervisor_init(s, o, plan);
+    kbi_supervisor* s = kbi_supervisor_init(o, plan, kbi_outputs_stdout(o) ? stderr : stdout);
     s->collect = collect;
     s->collect_to = to;
-    s->inside = kbi_profile_bits(false);
+    s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
-        return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
+        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out either"),
                KBI_EXIT_USAGE;
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
-    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     if (o->shards)
         snprintf(s->session.shard, sizeof s->session.shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
-    kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
-    kbi_table_open(&s->table, &how);
-    if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
     kbi_control.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
     kbi_watch_ends();
-    if (s->isolated) kbi_watch_unless_ignored(SIGTSTP, kbi_suspend);
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
+    if (!s->isolated) {
+        kbi_warn("one process: a crash ends the run, and --timeout has no effect");
+        kbi_watch_stops();
+    }
+    signal(SIGXFSZ, SIG_IGN); // a write over the file size limit fails, as on a full disk
+    signal(SIGCHLD, SIG_DFL); // if ignored, waitpid would not report how a worker ended
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_control.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
-    bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
-    for (int device = 1; !code && all && device < s->machine.devices && !kbi_control.interrupted; device++) {
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, o->device && s->recipe.target == KBI_ON_GPU) : 0;
+    int devices = kbi_is(o->device, "all") ? s->machine.devices : 0;
+    for (int device = 1; !code && device < devices && !kbi_control.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++) s->budget.left_out += kbi_runs_here(s, &plan->cases[i]);
         if (!over) code = kbi_run_device(s, device, true);
     }
     kbi_progress_clear(&s->progress);
-    if (!code && !collect) { // what has no record is no part of the table
+    if (!code && !collect) {
         kbi_table_end(&s->table);
         if (s->absent)
             kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
         kbi_budget_say(&s->budget, o);
-        if (s->fewer)
-            kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
-                     (long long)o->procs);
-        if (kbi_control.interrupted)
-            kbi_warn("interrupted: cases that were not finished%s have no record",
-                     o->procs > 1 ? " by 2 processes" : "");
+        if (kbi_control.interrupted) kbi_warn("interrupted: cases that were not finished have no record");
     }
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
@@ -14284,7 +14179,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_control.interrupted               ? KBI_EXIT_INTERRUPTED
+        code = kbi_control.interrupted            ? KBI_EXIT_INTERRUPTED
                : s->failed                        ? KBI_EXIT_FAILED
                : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
                                                   : kbi_nothing_measured(s);
@@ -14297,84 +14192,76 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
 
 // --- --env ---
 
-static void kbi_env_line(const char* name, double x, const char* unit) {
-    char number[40];
-    kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
+static void kbi_env_line(const char* name, const char* text, const char* unit) {
+    if (*text) kbi_print_line(stdout, "  %-34s %s%s%s", name, text, *unit ? " " : "", unit);
 }
 
-// The peaks that were measured, with the time that took.
+// Prints the measured peaks, and how long their measurement took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
-        char name[40], unit[80], took[40];
-        double is = kbi_roof_known(roofs, i);
+        char name[40], unit[80], took[40], number[40];
+        double peak = kbi_roof_known(roofs, i);
         bool memory = i <= KBI_ROOF_WRITE;
-        if (is <= 0) continue;
+        if (peak <= 0) continue;
         snprintf(name, sizeof name, "%s roof%s", kbi_roof_names[i], whose);
         snprintf(unit, sizeof unit, "%s  (measured in %s)",
                  memory               ? "GB/s"
                  : i == KBI_ROOF_INT8 ? "Top/s"
                                       : "TFLOP/s",
                  kbi_show_time(roofs->took[i] * 1e3, took));
-        kbi_env_line(name, is * (memory ? 1e-9 : 1e-12), unit);
+        kbi_env_line(name, kbi_show(peak * (memory ? 1e-9 : 1e-12), 4, number), unit);
     }
 }
 
-// What is known of the machine, and what the times are corrected by.
+// Prints the machine, under the names of the record's keys, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
-    kbi_supervisor* s = &kbi_control.run;
+    kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
-    char name[64], gpu[160];
-    kbi_supervisor_init(s, o, plan);
-    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
-    kbi_how how = kbi_how_of(o, stdout);
-    kbi_table_open(&s->table, &how);
-    s->worker.device = (int)o->gpu;
-    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
-    kbi_worker_kill(&s->worker);
+    char number[40];
+    s->job.device = (int)o->gpu;
+    if (!kbi_meet(s)) return KBI_EXIT_FAILED;
+    kbi_worker_end(&s->worker, true);
     kbi_show_machine(s);
-    snprintf(gpu, sizeof gpu, "%d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", m->multiprocessors,
-             (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-             m->clocks_locked == 1 ? "locked" : "not locked");
-    const struct {
-        const char *name, *text;
-    } texts[] = { { "host", s->session.host },
-                  { "operating system", s->session.kernel_version },
-                  { "measured on processors", m->cpus[0] ? m->cpus : "not known" },
-                  { "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none" },
-                  { "interleaved rounds", KBI_FIBERS ? "" : "off: no fibers for this C library and processor" },
-                  { "boost", m->boost < 0 ? "not known"
-                             : m->boost   ? "on"
-                                          : "off" },
-                  { "build", s->session.build },
-                  { "GPU", m->gpu_present ? gpu : "" } };
-    for (int i = 0; i < KBI_COUNT(texts); i++)
-        if (texts[i].text[0]) kbi_print_line(stdout, "  %-34s %s", texts[i].name, texts[i].text);
+    kb_result r = kbi_machine_result(s);
+    for (const kbi_key* key = kbi_keys; key < kbi_keys + KBI_COUNT(kbi_keys); key++) {
+        const char* words = kbi_field_words(&r, key);
+        double x = kbi_field_number(&r, key);
+        if (!kbi_is(key->group, "machine") || strstr(key->name, "_roof_")) continue;
+        if (words || kbi_finite(x)) kbi_env_line(key->name, words ? words : kbi_number(x, number), "");
+    }
+    kb_result_free(&r);
     for (int i = 0; i < s->session.facts.n; i++)
-        kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
-    double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
-    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
-    kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(false), "ns");
+        kbi_env_line(s->session.facts.of[i].name, s->session.facts.of[i].value, "");
+    kbi_env_line("build", s->session.build, "");
+    if (!KBI_FIBERS) kbi_env_line("interleaved rounds", "off: no fibers for this C library and processor", "");
+    const struct {
+        const char* name;
+        double value; // left out if not known or 0
+        const char* unit;
+    } numbers[] = { { "clock now", kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now()), "MHz" },
+                    { "step of the host's clock", kbi_clock_step(), "ns" },
+                    { "cost of reading it", kbi_measure_wall_bias(false), "ns" },
+                    { "share of L2 that eviction empties", 100 * m->cold, "%" },
+                    { "    by the counters of DRAM", m->counted_cold, "%" },
+                    { "step of event times", m->quantum, "ns" },
+                    { "empty pair of events", m->empty_pair, "ns" },
+                    { "cold: reading for an empty kernel", m->floor[0], "ns" },
+                    { "    subtracted bias", m->bias[0], "ns" },
+                    { "hot: reading for an empty kernel", m->floor[1], "ns" },
+                    { "    subtracted bias", m->bias[1], "ns" },
+                    { "graph: time of an empty kernel", m->floor[2], "ns" },
+                    { "an empty kernel's own duration", m->floor[1] - m->bias[1], "ns" },
+                    { "    or more or less by up to", m->own_error, "ns" } };
+    for (int i = 0; i < (m->gpu_present ? KBI_COUNT(numbers) : 3); i++)
+        if (kbi_finite(numbers[i].value) && numbers[i].value > 0)
+            kbi_env_line(numbers[i].name, kbi_show(numbers[i].value, 4, number), numbers[i].unit);
+    if (m->gpu_present) {
+        kbi_env_line("    by", m->truth, "");
+        kbi_env_line("    by the counters of DRAM", m->counted_why, "");
+        kbi_env_roofs(&m->roofs, "");
+    }
     kbi_env_roofs(&m->core, ", one core");
     KBENCH_FREE(s->session.command);
-    if (!m->gpu_present) return KBI_EXIT_FINE;
-    kbi_env_roofs(&m->roofs, "");
-    kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
-    if (m->counted_why[0])
-        kbi_print_line(stdout, "  %-34s %s", "    by the counters of DRAM", m->counted_why);
-    else if (kbi_finite(m->counted_cold))
-        kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
-    kbi_env_line("step of event times", m->quantum, "ns");
-    kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int hot = 0; hot < 2; hot++) {
-        snprintf(name, sizeof name, "%s: empty kernel reads", hot ? "hot" : "cold");
-        kbi_env_line(name, m->floor[hot], "ns");
-        kbi_env_line("    taken off", m->bias[hot], "ns");
-    }
-    kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
-    kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
-    if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
-    kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
     return KBI_EXIT_FINE;
 }
 
@@ -14401,8 +14288,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
   >>embed     program: measuring inside another program.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A function that a program hands over, with what it says of it; without a function, a block between kb_open and
-// kb_close.
+// A function that a program passes with its description; without a function, a block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
@@ -14411,7 +14297,7 @@ typedef struct kbi_pending {
     const char* fault; // what is wrong with the description; NULL: nothing
 } kbi_pending;
 
-static struct kbi_host_program { // the process of somebody else's main: what it measures on, opened once
+static struct kbi_host_program { // the program's process; the device is opened once
     const kbi_backend* backend;
     kbi_machine machine;
     int device;
@@ -14424,50 +14310,59 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
     if (kbi_is(d->mode, "rotate"))
-        return "kb_desc.mode: rotate needs a case that sets its data up, which a function is not: KBENCH, and --rotate";
+        return "kb_desc.mode: rotate needs a case that sets up its data, as KBENCH does; use --rotate";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
-        return "kb_desc.mode is cold, hot or graph; it is another word";
+        return "kb_desc.mode is none of cold, hot or graph";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
+        return "kb_desc.n_params is not the length of params, which is at most 15";
     for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
         bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
         if (!p->name || !*p->name || !known)
             return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        if (d->dtype && kbi_is(p->name, "dtype")) return "kb_desc.params: dtype is also given as kb_desc.dtype";
         for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two parameters have the same name";
     }
     return NULL;
 }
 
-// first: of a comparison, whose name the others may leave out. Of a description at fault only the name is used, and the
-// implementation: the record says whose it is.
-static void kbi_pending_take(kbi_pending* g, const kb_desc* d, const kbi_pending* first) {
-    kb_desc* own = &g->desc;
-    memset(own, 0, sizeof *own);
-    g->fault = !d              ? "kb_desc is NULL"
-               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
-                               : NULL;
-    if (!g->fault) {
-        *own = *d;
-        if (!own->name && first && !first->fault) own->name = first->desc.name;
-        g->fault = kbi_desc_fault(own);
-    }
-    if (!g->fault) return;
-    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
-    memset(own, 0, sizeof *own);
-    own->name = name, own->implementation = implementation;
-}
-
-// Its texts are kept in the arena: the program may give up its own at once.
-static kbi_case kbi_pending_case(kbi_pending* g, kbi_arena* a, kb_body body, const kb_build* build) {
+// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description of a
+// comparison, which gives what the others leave out; NULL: this is the first. body NULL: a block. A case with a fault
+// keeps only its name and implementation.
+static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
+                                 kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
-    const kb_desc* d = &g->desc;
+    kb_desc* d = &g->desc;
     kb_param dtype;
     int n = 0;
+    if (!desc)
+        g->fault = "kb_desc is NULL";
+    else if (desc->end_canary)
+        g->fault = "kb_desc is not initialised: start from = {0}, or name its fields";
+    else
+        *d = *desc;
+    const kb_desc* lead = first ? &first->desc : d;
+    if (!g->fault && first && !first->fault && !d->name) d->name = lead->name;
+    if (!g->fault) g->fault = kbi_desc_fault(d);
+    if (g->fault) {
+        const char *name = d->name && *d->name ? d->name : "unnamed", *implementation = d->implementation;
+        memset(d, 0, sizeof *d);
+        d->name = name, d->implementation = implementation;
+    } else if (!kbi_is(d->name, lead->name)) {
+        g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
+    } else if ((d->device && d->device != lead->device) || (d->seed && d->seed != lead->seed) ||
+               (d->samples && d->samples != lead->samples) || (d->host && !lead->host) ||
+               (d->precision > 0 && d->precision != lead->precision) ||
+               (d->max_time > 0 && d->max_time != lead->max_time) ||
+               (d->mode && !kbi_is(d->mode, lead->mode ? lead->mode : "cold"))) {
+        g->fault =
+            "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
+    } else {
+        d->host = lead->host;
+        if (!d->n_params) d->params = lead->params, d->n_params = lead->n_params;
+    }
     memset(&dtype, 0, sizeof dtype);
     dtype.name = "dtype", dtype.type = KB_AXIS_STRINGS, dtype.s = kbi_arena_text(a, d->dtype);
     if (dtype.s) values[n++] = &dtype;
@@ -14485,31 +14380,29 @@ static kbi_case kbi_pending_case(kbi_pending* g, kbi_arena* a, kb_body body, con
     g->entry.user = body ? (void*)g : d->user;
     g->entry.returns = body != NULL;
     kbi_case c = kbi_case_of(a, &g->entry, values, n);
-    c.desc = &g->desc;
+    c.desc = d;
     return c;
 }
 
-static void kbi_recipe_of_desc(kbi_recipe* r, const kb_desc* d) {
+// Makes the recipe of a description, and opens the device when it is first used.
+static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
-    if (d->mode && kbi_is(d->mode, "hot")) r->mode = KBI_HOT;
-    if (d->mode && kbi_is(d->mode, "graph")) r->mode = KBI_GRAPH;
+    if (kbi_is(d->mode, "hot")) r->mode = KBI_HOT;
+    if (kbi_is(d->mode, "graph")) r->mode = KBI_GRAPH;
     if (d->precision > 0) r->precision = d->precision;
     if (d->max_time > 0) r->max_time = d->max_time;
     if (d->samples > 0) r->samples = d->samples;
     if (d->seed) r->seed = d->seed;
-}
-
-static void kbi_host_program_open(const kbi_recipe* recipe) {
     if (kbi_host_program.backend) return;
-    kbi_host_program.backend = kbi_backend_open(recipe, &kbi_host_program.machine);
-    kbi_host_program.device = recipe->device;
+    kbi_host_program.backend = kbi_backend_open(r, &kbi_host_program.machine);
+    kbi_host_program.device = r->device;
 }
 
 static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kbi_recipe* recipe) {
     kb_result r;
     kbi_session session;
-    m->leaked = KB_NONE; // the program may keep what it likes
+    m->leaked = KB_NONE; // the program may keep memory
     kbi_judge(&r, m, &kbi_host_program.machine);
     kbi_record_case(&r, c, m, &kbi_host_program.machine);
     kbi_session_open(&session, 0, NULL, recipe->seed);
@@ -14518,52 +14411,13 @@ static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kb
     return r;
 }
 
-// --- stops of the process, while it measures ---
-
-#ifdef SA_RESETHAND
-static struct kbi_watched {
-    struct sigaction before; // what the program itself does when it goes on: that is done as well
-    int times;               // kb_open, kb_compare within each other
-} kbi_watched;
-
-static void kbi_program_went_on(int number, siginfo_t* info, void* context) {
-    const struct sigaction* before = &kbi_watched.before;
-    kbi_meter.stops = kbi_meter.stops + 1;
-    if (before->sa_flags & SA_SIGINFO)
-        before->sa_sigaction(number, info, context);
-    else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
-        before->sa_handler(number);
-}
-
-static void kbi_watch_begin(void) {
-    if (kbi_watched.times++ || sigaction(SIGCONT, NULL, &kbi_watched.before) != 0) return;
-    struct sigaction ours = kbi_watched.before; // with its mask, and its stack
-    bool none = !(ours.sa_flags & SA_SIGINFO) && (ours.sa_handler == SIG_DFL || ours.sa_handler == SIG_IGN);
-    ours.sa_flags = none ? SA_RESTART : ours.sa_flags & ~(int)SA_RESETHAND;
-    ours.sa_flags |= SA_SIGINFO;
-    ours.sa_sigaction = kbi_program_went_on;
-    sigaction(SIGCONT, &ours, NULL);
-}
-
-// Gives back what was there, unless the program has put something else in its place meanwhile.
-static void kbi_watch_end(void) {
-    struct sigaction now;
-    if (--kbi_watched.times || sigaction(SIGCONT, NULL, &now) != 0) return;
-    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == kbi_program_went_on)
-        sigaction(SIGCONT, &kbi_watched.before, NULL);
-}
-#else // hidden by strict C11, whose signal() could not give back what it took: nobody watches
-static void kbi_watch_begin(void) {}
-static void kbi_watch_end(void) {}
-#endif
-
 // --- a block between two calls ---
 
 typedef struct kbi_embedded {
-    kbi_run run; // first: the one is found from the other
+    kbi_run run; // first: kb_close gets a pointer to it
     kbi_recipe recipe;
-    kbi_case of;
-    kbi_pending given;
+    kbi_case planned;
+    kbi_pending pending;
     kbi_arena arena;
 } kbi_embedded;
 
@@ -14571,14 +14425,11 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
-    kbi_pending_take(&e->given, desc, NULL);
-    kbi_recipe_of_desc(&e->recipe, &e->given.desc);
-    kbi_host_program_open(&e->recipe);
-    e->of = kbi_pending_case(&e->given, &e->arena, NULL, build);
-    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
-    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_FINAL);
-    if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
-    kbi_watch_begin();
+    e->planned = kbi_pending_case(&e->pending, desc, NULL, &e->arena, NULL, build);
+    kbi_host_program_open(&e->recipe, &e->pending.desc);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->planned);
+    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
+    if (e->pending.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->pending.fault);
     return &e->run.kb;
 }
 
@@ -14591,10 +14442,9 @@ kb_result kb_close(kb_state* kb) {
         return r;
     }
     kbi_embedded* e = (kbi_embedded*)kb->run;
-    kbi_watch_end();
     kbi_body_ended(&e->run);
     kbi_run_finish(&e->run);
-    r = kbi_pending_result(&e->of, &e->run.m, &e->recipe);
+    r = kbi_pending_result(&e->planned, &e->run.m, &e->recipe);
     kbi_measured_free(&e->run.m);
     kbi_arena_free(&e->arena);
     KBENCH_FREE(e);
@@ -14618,108 +14468,78 @@ static void kbi_pending_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// The first description says what the comparison is about; the others repeat it or leave it zero.
-static void kbi_pending_join(kbi_pending* g, const kb_desc* first) {
-    kb_desc* d = &g->desc;
-#define KBI_APART(member) (memcmp(&d->member, &first->member, sizeof d->member) != 0)
-    bool apart = (d->device && KBI_APART(device)) || (d->seed && KBI_APART(seed)) ||
-                 (d->samples && KBI_APART(samples)) || (d->host && KBI_APART(host)) ||
-                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
-                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
-#undef KBI_APART
-    if (g->fault) return;
-    if (!kbi_is(d->name, first->name))
-        g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
-    else if (apart)
-        g->fault =
-            "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
-    d->host = first->host;
-    if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
-}
-
-static void kbi_found_tell(void* to, kbi_message_type type, int index, void* what) {
-    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)what;
-}
-
-static void kbi_found_lost(kbi_measured* m) {
-    kbi_measured_clear(m);
-    m->status = KB_FAILED;
-    m->flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
-    kbi_note(m, "another function of the comparison lost the device, and this process cannot get it back");
-}
-
-static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
-    kbi_compared c;
-    kbi_compared_open(&c, results, n, 1);
-    for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
-    kbi_compared_pool(&c, NULL);
-    kbi_judge_group(&c, NULL);
+static void kbi_pending_tell(void* to, kbi_message_type type, int index, void* data) {
+    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)data;
 }
 
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build) {
     if (n < 1 || n > KBI_CASES || !fns || !results)
         return kbi_error("kb_compare needs n functions and an array of n results"), false;
-    size_t count = (size_t)n;
-    kbi_pending* given = (kbi_pending*)kbi_grow(NULL, sizeof(kbi_pending) * count);
-    kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
-    char* wanted = (char*)kbi_grow(NULL, count);
-    kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
-    const kbi_sink sink = { kbi_found_tell, found };
-    kbi_arena arena;
+    const size_t count = (size_t)n;
+    kbi_arena a = KBI_BLANK;
+    kbi_pending* pending = (kbi_pending*)kbi_arena_alloc(&a, sizeof(kbi_pending) * count);
+    kbi_case* cases = (kbi_case*)kbi_arena_alloc(&a, sizeof(kbi_case) * count);
+    kbi_measured* m = (kbi_measured*)kbi_arena_alloc(&a, sizeof(kbi_measured) * count);
+    char* wanted = (char*)memset(kbi_arena_alloc(&a, count), 1, count);
+    const kbi_sink sink = { kbi_pending_tell, m };
     kbi_recipe recipe;
+    kbi_compared c;
     bool good = true;
-    memset(&arena, 0, sizeof arena);
-    memset(given, 0, sizeof(kbi_pending) * count);
-    memset(wanted, 1, count);
-    for (size_t i = 0; i < count; i++) kbi_found_lost(&found[i]); // until its result comes
-    for (int i = 0; i < (int)n; i++) {
-        kbi_pending* g = &given[i];
-        kbi_pending_take(g, descs ? &descs[i] : NULL, i ? &given[0] : NULL);
+    for (size_t i = 0; i < count; i++) {
+        kbi_pending* g = &pending[i];
         g->fn = fns[i];
         g->user = users ? users[i] : NULL;
+        cases[i] = kbi_pending_case(g, descs ? &descs[i] : NULL, i ? pending : NULL, &a, kbi_pending_body, build);
         if (!g->fn && !g->fault) g->fault = "the function is NULL";
-        kbi_pending_join(g, &given[0].desc);
-        cases[i] = kbi_pending_case(g, &arena, kbi_pending_body, build);
-        for (int k = 0; k < i && !g->fault; k++)
-            if (!given[k].fault && kbi_is(cases[k].name, cases[i].name))
+        for (size_t k = 0; k < i && !g->fault; k++)
+            if (!pending[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
+        kbi_measured_clear(&m[i]); // until the result of the case arrives
+        m[i].status = KB_FAILED;
+        m[i].flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
+        kbi_note(&m[i], "another function of the comparison lost the device, and this process cannot get it back");
     }
-    kbi_recipe_of_desc(&recipe, &given[0].desc);
-    kbi_host_program_open(&recipe);
-    kbi_watch_begin();
+    kbi_host_program_open(&recipe, &pending[0].desc);
     kbi_run_cases(cases, &recipe, kbi_host_program.backend, &kbi_host_program.machine, 0, (int)n, wanted, &sink);
-    kbi_watch_end();
-    for (int i = 0; i < (int)n; i++) {
-        results[i] = kbi_pending_result(&cases[i], &found[i], &recipe);
+    kbi_compared_open(&c, results, (int)n, 1);
+    for (size_t i = 0; i < count; i++) {
+        results[i] = kbi_pending_result(&cases[i], &m[i], &recipe);
+        results[i].planned = n;
+        c.m[i] = &m[i];
         good = good && results[i].status == KB_OK;
     }
-    kbi_found_judge(found, (int)n, results);
-    for (int i = 0; i < (int)n; i++) kbi_measured_free(&found[i]);
-    KBENCH_FREE(found);
-    KBENCH_FREE(wanted);
-    KBENCH_FREE(cases);
-    KBENCH_FREE(given);
-    kbi_arena_free(&arena);
+    kbi_compared_pool(&c, NULL);
+    kbi_judge_group(&c, NULL);
+    for (size_t i = 0; i < count; i++) kbi_measured_free(&m[i]);
+    kbi_arena_free(&a);
     return good;
 }
 
+kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build) {
+    kb_result r;
+    kb_compare_from(desc, &fn, &user, 1, &r, build);
+    return r;
+}
+
 #if defined(KBENCH_SHARED)
-// For a binding: what empty kernels take by CUPTI, as a process writes it that is started for that, since CUPTI stays
-// where it was loaded. Before the first measurement; else, and of bytes that are none, false.
 #if defined(__cplusplus)
-extern "C" bool kbi_calibrate_from(const void* truth, int64_t bytes);
+extern "C"
 #else
-bool kbi_calibrate_from(const void* truth, int64_t bytes);
+extern
 #endif
-bool kbi_calibrate_from(const void* truth, int64_t bytes) {
-    kbi_reference given;
-    const double* ns = &given.ns[0][0][0][0];
-    if (!KBI_CUDA || kbi_host_program.backend || !truth || bytes != (int64_t)sizeof given) return false;
-    memcpy(&given, truth, sizeof given);
-    for (size_t i = 0; i < sizeof given / sizeof *ns; i++)
+    bool
+    kbi_calibrate_from(const void* reference, int64_t bytes);
+// For a binding, before the first measurement: durations of empty kernels by CUPTI, as a process with KBI_REFERENCE
+// writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are not valid.
+bool kbi_calibrate_from(const void* reference, int64_t bytes) {
+    kbi_reference r;
+    const double* ns = &r.ns[0][0][0][0];
+    if (!KBI_CUDA || kbi_host_program.backend || !reference || bytes != (int64_t)sizeof r) return false;
+    memcpy(&r, reference, sizeof r);
+    for (size_t i = 0; i < sizeof r / sizeof *ns; i++)
         if (!(ns[i] > 1 && ns[i] < 1e6)) return false;
-    kbi_reference_set(&given);
+    kbi_reference_set(&r);
     return true;
 }
 #endif
@@ -14741,69 +14561,55 @@ int64_t kb_abi(const char* what) {
     return -1;
 }
 
-kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build) {
-    kb_result r;
-    kb_compare_from(desc, &fn, &user, 1, &r, build);
-    return r;
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What was asked for and changes nothing.
+// Warns about options that have no effect.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const struct {
-        int option, beside;
-        const char *effect, *why;
-    } rows[] = {
-        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
-        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
-        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
-        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
-        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
-        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
-        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
-        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    static const int pairs[][2] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters },  { KBI_OPTION_min_time, KBI_OPTION_iters },
+        { KBI_OPTION_precision, KBI_OPTION_rounds }, { KBI_OPTION_min_time, KBI_OPTION_rounds },
+        { KBI_OPTION_procs, KBI_OPTION_env },        { KBI_OPTION_shard, KBI_OPTION_env }
     };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (o->on[rows[i].option] && o->on[rows[i].beside])
-            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
-                     kbi_options_table[rows[i].beside].name, rows[i].why);
+    for (int i = 0; i < KBI_COUNT(pairs); i++)
+        if (o->on[pairs[i][0]] && o->on[pairs[i][1]])
+            kbi_warn("--%s is without effect%s: --%s is given", kbi_options_table[pairs[i][0]].name,
+                     pairs[i][1] == KBI_OPTION_rounds ? " in a comparison" : "", kbi_options_table[pairs[i][1]].name);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
+    bool env = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
         bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
         if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-        if (given && (option->rules & KBI_CHOOSES) && looks)
-            kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
+        if (given && (option->rules & KBI_CHOOSES) && env)
+            kbi_warn("--%s is without effect: --env runs no benchmarks", option->name);
     }
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const bool marked = signal(SIGRTMAX, SIG_DFL) == SIG_IGN, worker = kbi_startup.role == KBI_WORKER;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
-    unsetenv(KBI_BIRTH); // what a benchmark starts is no worker
-    kbi_birth.process = getpid();
-    if (kbi_birth.role == KBI_STARTED && kbi_nested())
-        return kbi_error("this program started itself %d times, each time from within. Its main starts the program "
-                         "again and removes %s from the environment. Keep that variable when main calls exec.",
-                         KBI_NESTED, KBI_BIRTH),
+    unsetenv(KBI_STARTED_AS); // a program that a benchmark starts is not a worker
+    kbi_startup.process = getpid();
+    if (kbi_startup.role == KBI_STARTED && marked) // this process would start workers, and they more workers
+        return kbi_error("a worker's main started this program again without %s in its environment. Keep that "
+                         "variable when main calls exec.",
+                         KBI_STARTED_AS),
                KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_STARTED) kbi_block_standard_files();
-    if (kbi_birth.role == KBI_BUSY)
+    if (kbi_startup.role == KBI_STARTED) kbi_block_standard_files();
+    if (kbi_startup.role == KBI_BUSY)
         return kbi_error("a benchmark function cannot run other benchmarks"), KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_TRUTH) return kbi_reference_main();
-    if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
+    if (kbi_startup.role == KBI_REFERENCE) return kbi_reference_main();
+    if (worker && !kbi_receive_command(&argc, &argv)) return KBI_EXIT_FAILED;
     kbi_csv_add();
     if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(o->filter.n == 1 && kbi_is(o->filter.of[0], "all")), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
             return KBI_EXIT_USAGE;
@@ -14819,9 +14625,8 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
+    if (kbi_option_any(o, KBI_IDLE) && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
-    bool looks = kbi_option_any(o, KBI_IDLE);
-    if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);
@@ -14829,15 +14634,14 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         code = kbi_dry_run(o, &plan);
     else
         code = kbi_run_plan(o, &plan, NULL, NULL);
-    if (code == KBI_EXIT_FINE && kbi_control.run.unseen) code = KBI_EXIT_USAGE;
-    if (kbi_control.run.unstored) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
+    if (kbi_control.run.unstored || (code == KBI_EXIT_FINE && kbi_control.run.unseen)) return KBI_EXIT_USAGE;
     return code;
 }
 
-// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
-// one byte more is refused for the same, unless there is room again.
+// Returns the exit code of the run, or KBI_EXIT_FAILED if stdout did not take all output. errno of an earlier write is
+// lost, so one more byte is written to learn the reason.
 int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
@@ -14849,7 +14653,7 @@ int kb_main(int argc, char** argv) {
         clearerr(stdout);
         if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    if (!refused || code != KBI_EXIT_FINE || kbi_startup.role != KBI_STARTED) return code;
     return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
