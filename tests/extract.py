@@ -13,6 +13,7 @@ Method: the header is split into tokens and into top-level declarations. Conditi
 compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay. Starting from the
 launcher, all declarations whose names occur in a declaration already taken are taken, too. Functions of the host that
 describe tensors, formulas and scratch memory are evaluated symbolically, so that only their result is written."""
+
 import difflib
 import os
 import re
@@ -107,12 +108,16 @@ def names_in(tokens):
     return {t.text for t in tokens if t.kind == "name"}
 
 
+TIGHT = ("(", ")", "]", "[", ",", ";", ".", "::", "->", ">")
+SPACED = ("if", "for", "while", "return", "=", "<", "&&", "||", "?", ":", ",", "+", "-", "*", "/")
+
+
 def joined(tokens):
     """The text of tokens that have no layout of their own, with blanks where a reader expects them."""
     text = ""
     for t in tokens:
-        tight = not text or text[-1] in "([~!." or text.endswith(("::", "->")) or t.text in ("(", ")", "]", "[", ",", ";", ".", "::", "->", ">")
-        if t.text == "(" and text.endswith(("if", "for", "while", "return", "=", "<", "&&", "||", "?", ":", ",", "+", "-", "*", "/")):
+        tight = not text or text[-1] in "([~!." or text.endswith(("::", "->")) or t.text in TIGHT
+        if t.text == "(" and text.endswith(SPACED):
             tight = False
         if text.endswith("<") and t.kind == "name" or t.text == "<":
             tight = True
@@ -124,6 +129,7 @@ def joined(tokens):
 
 # --- preprocessor
 
+
 class Macro:
     def __init__(self, name, params, body, text):
         self.name, self.params, self.body, self.text = name, params, body, text
@@ -133,47 +139,55 @@ class Macro:
 def macro_of(line):
     """The macro that a #define line defines."""
     m = re.match(r"\s*#\s*define\s+(\w+)(\(([^)]*)\))?", line)
-    params = None if m.group(2) is None else [p.strip() for p in m.group(3).replace("\\\n", " ").split(",") if p.strip()]
-    return Macro(m.group(1), params, code(tokens_of(line[m.end():])), line)
+    params = (
+        None if m.group(2) is None else [p.strip() for p in m.group(3).replace("\\\n", " ").split(",") if p.strip()]
+    )
+    return Macro(m.group(1), params, code(tokens_of(line[m.end() :])), line)
 
 
 def condition(text, defined):
     """The value of a condition: True, False, or None if it depends on the compilation."""
     text = re.sub(r"//.*|/\*.*?\*/|\\\n", " ", text)
     text = re.sub(r"\bKBKI_(BUILDS|IN)\(\w+\)", "1", text)
-
-    def known(name):
-        if name in defined:
-            return "True" if defined[name] is not None else "Unknown()"
-        return "False"
-
-    text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: known(m.group(1)), text)
-    text = re.sub(r"\b(?!True|False|Unknown)[A-Za-z_]\w*", lambda m: str(defined[m.group(0)]) if defined.get(m.group(0)) is not None else "Unknown()" if m.group(0) in defined else "0", text)
-    text = text.replace("&&", "&").replace("||", "|").replace("!", "~") if "Unknown" in text else text.replace("&&", " and ").replace("||", " or ").replace("!=", "\0").replace("!", " not ").replace("\0", "!=")
-    if "Unknown" in text:
+    if any(defined.get(name, 0) is None for name in re.findall(r"[A-Za-z_]\w*", text)):
         return None
-    return bool(eval(text, {"__builtins__": {}}))  # a condition of the header, with all names replaced
+    text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
+    text = re.sub(r"[A-Za-z_]\w*", lambda m: str(defined.get(m.group(), 0)), text)
+    text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
+    return bool(eval(text, {"__builtins__": {}}))  # numbers and operators only
 
 
 def known_macros(sm):
     """Macros whose state is known. None: depends on the compilation."""
     arch = 900 if sm.startswith("90") else None
-    return {"__CUDACC__": 1, "__cplusplus": 201703, "__CUDA_ARCH__": arch, "__CUDA_ARCH_FEAT_SM90_ALL": 1 if sm == "90a" else None}
+    return {
+        "__CUDACC__": 1,
+        "__cplusplus": 201703,
+        "__CUDA_ARCH__": arch,
+        "__CUDA_ARCH_FEAT_SM90_ALL": 1 if sm == "90a" else None,
+    }
 
 
 class Item:
     """A top-level declaration or a macro."""
 
     def __init__(self, names, text, tokens, start, guards=(), macro=None, head=None):
-        self.names, self.text, self.tokens, self.start, self.guards, self.macro = names, text, tokens, start, guards, macro
+        self.names, self.text, self.tokens, self.start, self.guards, self.macro = (
+            names,
+            text,
+            tokens,
+            start,
+            guards,
+            macro,
+        )
         self.head = head if head is not None else tokens
 
 
 class Header:
-    def __init__(self, text, sm):
+    def __init__(self, text, tokens, sm):
         self.text, self.macros, self.items, self.used = text, {}, [], set()
         self.defined = dict(known_macros(sm))
-        self.read(tokens_of(text))
+        self.read(tokens)
         self.by_name = {}
         for item in self.items:
             for name in item.names:
@@ -198,7 +212,9 @@ class Header:
                     m = macro_of(t.text.strip("\n"))
                     self.defined[m.name] = 1
                     self.macros[m.name] = m
-                    self.items.append(Item([m.name], self.with_comments(comments, m.text), m.body, t.start, self.guards(stack), m))
+                    self.items.append(
+                        Item([m.name], self.with_comments(comments, m.text), m.body, t.start, self.guards(stack), m)
+                    )
                     comments = []
                 elif word == "undef":
                     self.defined.pop(re.match(r"\s*#\s*undef\s+(\w+)", t.text).group(1), None)
@@ -223,7 +239,13 @@ class Header:
                 continue
             depth += t.text in "([{"
             depth -= t.text in ")]}"
-            if depth == 0 and (t.text == ";" or t.text == "}" and self.is_function(current) or t.text == ")" and self.is_invocation(current)):
+            if depth == 0 and (
+                t.text == ";"
+                or t.text == "}"
+                and self.is_function(current)
+                or t.text == ")"
+                and self.is_invocation(current)
+            ):
                 self.add(current, comments, self.guards(stack))
                 current, comments, first, ended = [], [], None, t.end
 
@@ -234,9 +256,11 @@ class Header:
     def conditional(self, word, t, stack, current):
         """Follows a conditional. current: the tokens of the declaration that the directive stands in, or None."""
         line = re.match(r"\s*#\s*\w+\s*(.*)", t.text, re.S).group(1)
-        off = any(s["state"] == "off" for s in stack[:-1] if word in ("elif", "else", "endif")) or word.startswith("if") and any(s["state"] == "off" for s in stack)
-        if word.startswith("if"):
-            text = {"if": line, "ifdef": "defined(%s)" % line.split()[0] if line else "", "ifndef": "!defined(%s)" % line.split()[0] if line else ""}[word]
+        opens = word.startswith("if")
+        off = any(s["state"] == "off" for s in (stack if opens else stack[:-1]))
+        if opens:
+            text = line if word == "if" else "defined(%s)" % line.split()[0]
+            text = "!" + text if word == "ifndef" else text
             value = False if off else condition(text, self.defined)
             state = "unknown" if value is None else "on" if value else "off"
             stack.append({"state": state, "taken": bool(value), "line": t.text.strip(), "written": state == "unknown"})
@@ -294,7 +318,8 @@ class Header:
         return c
 
     def with_comments(self, comments, text):
-        kept = [t.text for t in comments if not t.text.startswith("// clang-format") and "measured " not in t.text[:14] and " ----" not in t.text[:60] and not t.text.startswith("/*----")]
+        left_out = ("// clang-format", "/*----", "/*  measured ", "// Not every file uses")
+        kept = [t.text for t in comments if not t.text.startswith(left_out) and " ----" not in t.text[:60]]
         return "\n".join(kept + [text])
 
     def add(self, tokens, comments, guards):
@@ -303,14 +328,16 @@ class Header:
         if m is not None and m.params is not None and len(c) > 1 and c[1].text == "(":
             self.add_expanded(tokens, comments, guards)
             return
-        text = "".join(t.text if t.kind != "directive" else t.text + "" for t in tokens)
+        text = "".join(t.text for t in tokens)
         text = re.sub(r"\n{2,}", "\n", text)
         names = self.names_of(c)
         if not names:
             if c[0].text in ("template", "static_assert"):
                 return  # an assertion or an explicit instantiation
             stop("no name found in: %s (line %d)" % (joined(c)[:200], self.text.count("\n", 0, tokens[0].start) + 1))
-        self.items.append(Item(names, self.with_comments(comments, text), c, tokens[0].start, guards, head=self.head_of(c)))
+        self.items.append(
+            Item(names, self.with_comments(comments, text), c, tokens[0].start, guards, head=self.head_of(c))
+        )
 
     def add_expanded(self, tokens, comments, guards):
         """A declaration that starts with a call of a macro: its expansion, split into declarations."""
@@ -322,15 +349,24 @@ class Header:
                 close = i
                 break
         self.used = set()
-        head = self.expand(code(tokens[:close + 1]), only_declarations=True)
-        rest = "".join(t.text for t in tokens[close + 1:])
+        head = self.expand(code(tokens[: close + 1]), only_declarations=True)
+        rest = "".join(t.text for t in tokens[close + 1 :])
         if rest.strip():
             tokens_new = tokens_of(joined(head) + rest)
             names = self.names_of(code(tokens_new))
-            self.items.append(Item(names, self.with_comments(comments, "".join(t.text for t in tokens_new)), code(tokens_new), tokens[0].start, guards, head=self.head_of(code(tokens_new))))
+            self.items.append(
+                Item(
+                    names,
+                    self.with_comments(comments, "".join(t.text for t in tokens_new)),
+                    code(tokens_new),
+                    tokens[0].start,
+                    guards,
+                    head=self.head_of(code(tokens_new)),
+                )
+            )
             return
         if c[0].text == "KBKI_WGMMA_BOTH":  # its two calls
-            arguments = "".join(t.text for t in tokens[tokens.index(c[1]) + 1:close])
+            arguments = "".join(t.text for t in tokens[tokens.index(c[1]) + 1 : close])
             for element, text in (("__half", '"f16"'), ("__nv_bfloat16", '"bf16"')):
                 self.add(tokens_of("KBKI_WGMMA(%s, %s, %s)" % (element, text, arguments)), [], guards)
             return
@@ -344,7 +380,16 @@ class Header:
             depth += t.text in ("(", "[", "{")
             depth -= t.text in (")", "]", "}")
             if depth == 0 and (t.text == ";" or t.text == "}" and self.is_function(current)):
-                self.items.append(Item(self.names_of(current), self.with_comments(comments, joined(current)), current, tokens[0].start, guards, head=self.head_of(current)))
+                self.items.append(
+                    Item(
+                        self.names_of(current),
+                        self.with_comments(comments, joined(current)),
+                        current,
+                        tokens[0].start,
+                        guards,
+                        head=self.head_of(current),
+                    )
+                )
                 current = []
         if current:
             stop("the expansion of %s is no declaration" % c[0].text)
@@ -356,7 +401,14 @@ class Header:
         while i < len(tokens):
             t = tokens[i]
             m = self.macros.get(t.text) if t.kind == "name" and t.text not in hidden else None
-            if m is None or m.params is None or i + 1 >= len(tokens) or tokens[i + 1].text != "(" or only_declarations and not self.declares(m):
+            if (
+                m is None
+                or m.params is None
+                or i + 1 >= len(tokens)
+                or tokens[i + 1].text != "("
+                or only_declarations
+                and not self.declares(m)
+            ):
                 out.append(t)
                 i += 1
                 continue
@@ -376,7 +428,10 @@ class Header:
 
     @staticmethod
     def declares(m):
-        return m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG") or any(t.text in ("KBKI_LAUNCHER", "KBKI_WG_8", "KBKI_WG_32") or t.text.startswith("KBKI_WG_") for t in m.body)
+        """Whether a macro makes declarations, or names by pasting."""
+        if m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG"):
+            return True
+        return any(t.text == "KBKI_LAUNCHER" or t.text.startswith("KBKI_WG_") for t in m.body)
 
     @staticmethod
     def substitute(m, args):
@@ -414,7 +469,7 @@ class Header:
         texts = [t.text for t in head]
         names = []
         if "enum" in texts[:2]:
-            inside = c[len(head) + 1:]
+            inside = c[len(head) + 1 :]
             for i, t in enumerate(inside):
                 if t.text == "}":
                     break
@@ -425,7 +480,9 @@ class Header:
             names.append(c[star + 2].text if star is not None and "{" not in [t.text for t in c[:star]] else c[-2].text)
         for i, t in enumerate(head):
             if t.text in ("struct", "union", "class", "enum") and "(" not in texts[:i]:
-                tag = next((x for x in head[i + 1:] if x.kind == "name" and x.text not in ("alignas", "__align__")), None)
+                tag = next(
+                    (x for x in head[i + 1 :] if x.kind == "name" and x.text not in ("alignas", "__align__")), None
+                )
                 body = len(head) < len(c) or tag is not None and c[-2] is tag
                 if tag is not None and body and (i == 0 or texts[0] == "typedef"):
                     names.append(tag.text)
@@ -437,7 +494,10 @@ class Header:
         depth, i = 0, 0
         while i < len(c):
             t = c[i]
-            if t.text in ("__launch_bounds__", "__attribute__", "alignas", "__align__", "KBKI_PRINTF") and c[i + 1].text == "(":
+            if (
+                t.text in ("__launch_bounds__", "__attribute__", "alignas", "__align__", "KBKI_PRINTF")
+                and c[i + 1].text == "("
+            ):
                 i += 1
                 open_count = 0
                 while True:
@@ -467,7 +527,19 @@ class Header:
 
 # --- a small part of C, evaluated symbolically: int64_t n = s->rows; if (...) return ...; t[0] = kbki_in("x", n, 1);
 
-BINARY = [("?",), ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%")]
+BINARY = [
+    ("?",),
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<", ">", "<=", ">="),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+]
 CASTS = ("double", "int", "int64_t", "size_t", "float", "uint64_t", "unsigned")
 
 
@@ -631,7 +703,27 @@ class Parser:
         return ("do", e)
 
 
-LEVEL = {"?": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, ">": 8, "<=": 8, ">=": 8, "<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11}
+LEVEL = {
+    "?": 1,
+    "||": 2,
+    "&&": 3,
+    "|": 4,
+    "^": 5,
+    "&": 6,
+    "==": 7,
+    "!=": 7,
+    "<": 8,
+    ">": 8,
+    "<=": 8,
+    ">=": 8,
+    "<<": 9,
+    ">>": 9,
+    "+": 10,
+    "-": 10,
+    "*": 11,
+    "/": 11,
+    "%": 11,
+}
 
 
 def shown(e, level=0):
@@ -691,13 +783,22 @@ def folded(e):
         return e[2] if number(e[1]) else e[3]
     if kind == "u!" and number(e[1]) is not None:
         return ("num", str(int(not number(e[1]))))
-    if kind == "cast" and e[1] in ("int64_t", "double", "size_t", "int") and number(e[2]) is not None and e[1] != "double":
+    if (
+        kind == "cast"
+        and e[1] in ("int64_t", "double", "size_t", "int")
+        and number(e[2]) is not None
+        and e[1] != "double"
+    ):
         return e[2]
     return e
 
 
 class Return(Exception):
-    pass
+    """Ends a function, with its value."""
+
+
+class MayReturn(Exception):
+    """if (a condition that is not known) return value;"""
 
 
 class Evaluator:
@@ -724,7 +825,7 @@ class Evaluator:
             elif not (t.text == "(" and depth == 1):
                 params[-1].append(t)
             k += 1
-        body = self.header.expand(c[k + 1:])
+        body = self.header.expand(c[k + 1 :])
         return [p[-1].text for p in params if p], Parser(body).statement()
 
     def call(self, name, args):
@@ -739,8 +840,15 @@ class Evaluator:
     def run(self, s, env):
         kind = s[0]
         if kind == "block":
-            for x in s[1]:
-                self.run(x, env)
+            for k, x in enumerate(s[1]):
+                try:
+                    self.run(x, env)
+                except MayReturn as early:
+                    c, value = early.args
+                    try:
+                        self.run(("block", s[1][k + 1 :]), env)
+                    except Return as r:
+                        raise Return(("?", c, value, r.args[0]))
         elif kind == "declare":
             for name, value in s[2]:
                 env[name] = self.value(value, env) if value is not None else None
@@ -779,6 +887,8 @@ class Evaluator:
                 value = folded(("+", env[name], value))
             env[name] = ("?", c, value, env[name])
             return
+        if body[0] == "return" and s[3] is None:
+            raise MayReturn(c, self.value(body[1], env))
         raise ValueError("a condition that is not known: " + shown(c))
 
     def value(self, e, env):
@@ -864,7 +974,15 @@ class Evaluator:
             if kind == "kbki_out":
                 t.update(role="out", kind=made[1], count=made[2], per_unit=made[3], scales=made[4])
             else:
-                t.update(role="in", kind=("name", "KBK_KI32" if kind == "kbki_ids" else "KBK_T"), count=made[1], per_unit=made[2], fill=("name", "KBK_IDS" if kind == "kbki_ids" else "KBK_NORMAL"), a=("num", "0"), b=("cast", "double", made[3]) if kind == "kbki_ids" else ("num", "1"))
+                t.update(
+                    role="in",
+                    kind=("name", "KBK_KI32" if kind == "kbki_ids" else "KBK_T"),
+                    count=made[1],
+                    per_unit=made[2],
+                    fill=("name", "KBK_IDS" if kind == "kbki_ids" else "KBK_NORMAL"),
+                    a=("num", "0"),
+                    b=("cast", "double", made[3]) if kind == "kbki_ids" else ("num", "1"),
+                )
             return value
         t = self.tensors[self.value(left[1], env)[1]]
         if op == "*=":
@@ -877,10 +995,13 @@ def plain(e):
     """A tree without casts to double: the numbers of kb_bytes, kb_flops and counts."""
     if e[0] == "cast" and e[1] in ("double", "int64_t", "size_t"):
         return plain(e[2])
-    return folded(tuple(plain(x) if isinstance(x, tuple) else [plain(y) for y in x] if isinstance(x, list) else x for x in e))
+    return folded(
+        tuple(plain(x) if isinstance(x, tuple) else [plain(y) for y in x] if isinstance(x, list) else x for x in e)
+    )
 
 
 # --- the table
+
 
 def table_of(header):
     """Rows of the library: op, dir, variant, dtypes, sm, origin, note; and of its operations."""
@@ -903,7 +1024,18 @@ def table_of(header):
             if name.startswith("KBK_OPS"):
                 ops[a[0], a[1]] = dict(op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'))
             else:
-                rows.append(dict(op=a[0], dir=a[1], variant=a[2], rung=int(a[3]), dtypes=MASKS[a[4]].split(), sm=a[5], origin=a[6], note=a[7].strip('"')))
+                rows.append(
+                    dict(
+                        op=a[0],
+                        dir=a[1],
+                        variant=a[2],
+                        rung=int(a[3]),
+                        dtypes=MASKS[a[4]].split(),
+                        sm=a[5],
+                        origin=a[6],
+                        note=a[7].strip('"'),
+                    )
+                )
     return ops, rows
 
 
@@ -913,6 +1045,7 @@ def name_of(row, dtype):
 
 
 # --- what is taken
+
 
 def closure(header, roots, dtype, opaque=()):
     """All declarations that the roots need, in the order of the header. Functions and specialisations for element types
@@ -939,14 +1072,29 @@ def closure(header, roots, dtype, opaque=()):
             tokens = header.expand(tokens) + tokens + [Token("name", n) for n in header.used]
         for name in names_in(tokens) - names:
             names.add(name)
-            waiting += [i for i in header.by_name.get(name, []) if i.macro is not None or not names_in(i.head) & other]
+            waiting += [
+                i
+                for i in header.by_name.get(name, [])
+                if i.macro is not None
+                or not names_in(i.head) & other
+                and not (dtype != "f32" and name != "kbki_type" and specialised_for_float(header, i, name))
+            ]
     return [i for i in header.items if id(i) in taken]
+
+
+def specialised_for_float(header, item, name):
+    """Whether an item is a specialisation of a template for f32: template <...> struct name<float, ...>."""
+    c = header.without_template(item.head)
+    texts = [t.text for t in c]
+    return texts[:4] == ["struct", name, "<", "float"] or item.text.startswith("KBKI_WGMMA") and texts[2] == "float"
 
 
 def specialised(header, item, words):
     """A function for scratch memory, evaluated for the variants that its callers name."""
     name = item.names[0]
-    fields = {f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", "depth", "layout", "causal")}
+    fields = {
+        f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", "depth", "layout", "causal")
+    }
     results = []
     for word in words:
         e = Evaluator(header, fields, {word}, inline=False)
@@ -956,14 +1104,25 @@ def specialised(header, item, words):
         if value != results[-1][1]:
             text = "word == KBKI_WORD_%s ? %s : %s" % (word, value, text)
     head = joined(item.head)
-    return Item(item.names, "%s { return %s; }" % (head, text), code(tokens_of("%s { return %s; }" % (head, text))), item.start, head=item.head)
+    return Item(
+        item.names,
+        "%s { return %s; }" % (head, text),
+        code(tokens_of("%s { return %s; }" % (head, text))),
+        item.start,
+        head=item.head,
+    )
 
 
 def replaced(header, name, text):
     """Puts a shorter form in the place of a function."""
     c = code(tokens_of(re.sub(r"//[^\n]*", "", text)))
     for k, item in enumerate(header.items):
-        if item.macro is None and name in item.names and "{" in [t.text for t in item.tokens] and "Kernel" not in names_in(item.head):
+        if (
+            item.macro is None
+            and name in item.names
+            and "{" in [t.text for t in item.tokens]
+            and "Kernel" not in names_in(item.head)
+        ):
             new = Item(item.names, text, c, item.start, item.guards, head=header.head_of(c))
             header.items[k] = new
             header.by_name[name][header.by_name[name].index(item)] = new
@@ -1034,12 +1193,15 @@ static void check(kb_state* kb, const char* name, const V* device, int64_t n, in
 }
 """
 
-FILL = """\
+UNIFORM = """\
 // A number of [0, 1) for an index (splitmix64; Steele, Lea & Flood 2014).
 static double uniform(uint64_t i) {
     i = (i + 1) * 0x9E3779B97F4A7C15u, i = (i ^ i >> 30) * 0xBF58476D1CE4E5B9u, i = (i ^ i >> 27) * 0x94D049BB133111EBu;
     return (double)((i ^ i >> 31) >> 11) * 0x1p-53;
 }
+"""
+
+FILL = """\
 // Writes value(0), value(1), ... to a buffer of kb_alloc.
 template <class V, class Value> static void fill(kb_state* kb, V* device, int64_t n, Value value) {
     V* host = KB_ALLOC_HOST(kb, V, n);
@@ -1051,7 +1213,13 @@ template <class V, class Value> static void fill(kb_state* kb, V* device, int64_
 
 def scaled(count, factor):
     """The product of a count and a number of elements, as C text."""
-    return count if factor == "1" else factor if count == "1" else "%s * %s" % (count, factor if re.fullmatch(r"\w+", factor) else "(%s)" % factor)
+    return (
+        count
+        if factor == "1"
+        else (
+            factor if count == "1" else "%s * %s" % (count, factor if re.fullmatch(r"\w+", factor) else "(%s)" % factor)
+        )
+    )
 
 
 def wrapped(text, indent, width=118):
@@ -1072,7 +1240,7 @@ def checks_of(header, row, dtype):
     while e.body[0].text != "KBKI_CHECKS":
         e = header.macros[e.body[0].text]
     values = joined(e.body[2:-1]).replace(" ", "").split(",")
-    of = {d: values[3 * i:3 * i + 3] for i, d in enumerate(TYPES)}
+    of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
     if "KBK_TF32" in row["origin"]:
         of["f32"] = ["1.5e-3", "6 * 8192", "0"]
     return of["f32"], of[dtype]
@@ -1087,7 +1255,16 @@ def program(header, row, op, dtype, text_of_header):
     roots = header.by_name[launcher]
     scratches = [n for n in header.by_name if n.startswith("kbki_scratch_") and n != "kbki_scratch_tf32"]
     taken = closure(header, roots, dtype, scratches)
-    words = sorted({n[10:] for i in taken if not i.names[0].startswith("kbki_scratch_") for n in names_in(i.tokens) if n.startswith("KBKI_WORD_")} - {"", "ID", "COUNT"})
+    words = sorted(
+        {
+            n[10:]
+            for i in taken
+            if not i.names[0].startswith("kbki_scratch_")
+            for n in names_in(i.tokens)
+            if n.startswith("KBKI_WORD_")
+        }
+        - {"", "ID", "COUNT"}
+    )
     words = [w for w in words if w != row["variant"]] + [row["variant"]]
     for name in {n for i in taken for n in i.names if n in scratches}:
         item = header.by_name[name][-1]
@@ -1134,17 +1311,23 @@ def program(header, row, op, dtype, text_of_header):
     for t in tensors:
         t["type"] = kinds[t["kind"][1]]
         t["n"] = shown(plain(t["count"]))
-        t["id"] = t["name"] + "_" if t["name"] in ("do", "p", "seed", "n") or t["name"] in [n for n, _, _ in shape] else t["name"]
+        t["id"] = (
+            t["name"] + "_"
+            if t["name"] in ("do", "p", "seed", "n") or t["name"] in [n for n, _, _ in shape]
+            else t["name"]
+        )
     ins = [t for t in tensors if t["role"] == "in"]
     outs = [t for t in tensors if t["role"] == "out"]
     scratch = "kbki_scratch_" + op["scratch"]
     room = specialised(header, header.by_name[scratch][-1], [row["variant"]]) if op["scratch"] != "none" else None
     room = None if room is not None and room.text.endswith("{ return 0; }") else room
     if room is not None:
+        if not any(scratch in i.names for i in taken):
+            header.items[header.items.index(header.by_name[scratch][-1])] = room
+            header.by_name[scratch] = [room]
         reference = closure(header, header.by_name[base + "_ref"] + header.by_name[scratch], dtype)
-        more = closure(header, [room], dtype)
-        more = [i for i in header.items if i in more or i in taken or i in reference]
-    reference = [i for i in (more if room is not None else reference) if i not in taken]
+    reference = [i for i in reference if i not in taken]
+    word = "KBKI_WORD_" + row["variant"] if enum in taken else "0"
 
     # the entry
     params = ["const %s* %s" % (t["type"], t["id"]) for t in ins] + ["%s* %s" % (t["type"], t["id"]) for t in outs]
@@ -1152,23 +1335,32 @@ def program(header, row, op, dtype, text_of_header):
     params += ["void* workspace", "size_t workspace_bytes"] if room is not None else []
     entry = launcher[4:]
     notes = [t["id"] for t in outs if number(t.get("optional", ("num", "0")))]
-    lines = ["// Launches the kernel. Returns NULL, or the reason why nothing was launched. Pointers are device pointers%s."
-             % ("; %s may be NULL" % " and ".join(notes) if notes else "")]
+    lines = [
+        "// Launches the kernel. Returns NULL, or the reason why nothing was launched. Pointers are device pointers%s."
+        % ("; %s may be NULL" % " and ".join(notes) if notes else "")
+    ]
     if any(n == "layout" for n, _, _, _ in extra):
         lines.append("// layout 0: A is M x K, B is K x N. 1: B is N x K. 2: A is K x M.")
     if room is not None:
         lines.append("// The workspace is aligned to 256 bytes; its first 256 bytes are zeros before the first launch.")
     lines.append(wrapped("const char* %s(%s, cudaStream_t stream) {" % (entry, ", ".join(params)), "    "))
-    lines.append("    kbk_args a = {};")
-    lines.append("    " + ", ".join(["a.s.%s = %s" % (f, n) for n, f, _ in shape] + ["a.s.%s = %s" % (f, n) for n, _, f, _ in extra]
-                                    + ["a.s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]) + ";")
+    lines.append("    kbk_args args = {};")
+    lines.append(
+        "    "
+        + ", ".join(
+            ["args.s.%s = %s" % (f, n) for n, f, _ in shape]
+            + ["args.s.%s = %s" % (f, n) for n, _, f, _ in extra]
+            + ["args.s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]
+        )
+        + ";"
+    )
     for k, t in enumerate(ins):
-        lines.append("    a.in[%d] = %s;" % (k, t["id"]))
+        lines.append("    args.in[%d] = %s;" % (k, t["id"]))
     for k, t in enumerate(outs):
-        lines.append("    a.out[%d] = %s;" % (k, t["id"]))
+        lines.append("    args.out[%d] = %s;" % (k, t["id"]))
     if room is not None:
-        lines.append("    a.workspace = workspace, a.workspace_bytes = workspace_bytes;")
-    lines += ["    return %s<%s>(&a, stream);" % (launcher, element), "}"]
+        lines.append("    args.workspace = workspace, args.workspace_bytes = workspace_bytes;")
+    lines += ["    return %s<%s>(&args, stream);" % (launcher, element), "}"]
 
     # the benchmark
     host = [i for i in reference]
@@ -1180,35 +1372,60 @@ def program(header, row, op, dtype, text_of_header):
     b = [wrapped("KBENCH_IMPL(%s, %s, %s) {" % (name, row["variant"], ", ".join(axes)), "            ")]
     b.append("    const int64_t %s;" % ", ".join('%s = kb_int(kb, "%s")' % (n, n) for n, _, _ in shape))
     for n, kind, _, axis in extra:
-        b.append("    const %s %s = %s;" % (kind, n, "kb->seed" if n == "seed" else "kb_real(kb, \"p\")" if n == "p" else '(int)kb_int(kb, "%s")' % n))
+        b.append(
+            "    const %s %s = %s;"
+            % (kind, n, "kb->seed" if n == "seed" else 'kb_real(kb, "p")' if n == "p" else '(int)kb_int(kb, "%s")' % n)
+        )
     b.append("    kbk_shape s = {};")
-    b.append("    " + ", ".join(["s.%s = %s" % (f, n) for n, f, _ in shape] + ["s.%s = %s" % (f, n) for n, _, f, _ in extra]
-                                + ["s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]) + ";")
+    b.append(
+        "    "
+        + ", ".join(
+            ["s.%s = %s" % (f, n) for n, f, _ in shape]
+            + ["s.%s = %s" % (f, n) for n, _, f, _ in extra]
+            + ["s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]
+        )
+        + ";"
+    )
     for t in tensors:
         place = ""
         if t.get("place", ("name", ""))[1] == "KBK_ON_HOST":
             place = "_HOST" if "KBK_PAGEABLE" in row["origin"] else "_PINNED"
         b.append("    %s* %s = KB_ALLOC%s(kb, %s, %s);" % (t["type"], t["id"], place, t["type"], t["n"]))
     if room is not None:
-        b.append("    const size_t bytes = %s(&s, %d, KBKI_WORD_%s);" % (scratch, size, row["variant"]))
+        b.append("    const size_t bytes = %s(&s, %d, %s);" % (scratch, size, word))
         b.append("    char* workspace = bytes ? KB_ALLOC(kb, char, (int64_t)bytes) : NULL;")
     for k, t in enumerate(ins):
         what, at = t["fill"][1], "(uint64_t)i + (%dull << 40)" % k
         x, y = shown(plain(t["a"])), shown(t["b"])
-        value = {"KBK_UNIFORM": "%s + (%s - %s) * uniform(%s)" % (x, y, x, at), "KBK_IDS": "floor(%s * uniform(%s))" % (y, at),
-                 "KBK_SAME": x, "KBK_NORMAL": "%s + %s * (2 * uniform(%s) - 1)" % (x, y, at),
-                 "KBK_CYCLE": "(1664525 * i + 1013904223) %% %s" % t["n"]}.get(what)
+        value = {
+            "KBK_UNIFORM": "%s + (%s - %s) * uniform(%s)" % (x, y, x, at),
+            "KBK_IDS": "floor(%s * uniform(%s))" % (y, at),
+            "KBK_SAME": x,
+            "KBK_NORMAL": "%s + %s * (2 * uniform(%s) - 1)" % (x, y, at),
+            "KBK_CYCLE": "(1664525 * i + 1013904223) %% %s" % t["n"],
+        }.get(what)
         if t in fills:
-            b.append("    fill(kb, %s, %s, [=](int64_t i) { return %s; });%s" % (t["id"], t["n"], value, " // one cycle if n is a power of 2" if what == "KBK_CYCLE" else ""))
+            b.append(
+                "    fill(kb, %s, %s, [=](int64_t i) { return %s; });%s"
+                % (t["id"], t["n"], value, " // one cycle if n is a power of 2" if what == "KBK_CYCLE" else "")
+            )
         elif t["type"] == "kbk_e4m3":
             b.append("    kb_fill(kb, (kb_e4m3*)%s, %s, KB_NORMAL);" % (t["id"], t["n"]))
         else:
             b.append("    kb_fill(kb, %s, %s, KB_NORMAL);" % (t["id"], t["n"]))
-    b.append("    const double* in[] = { %s };" % (", ".join("as_doubles(kb, %s, %s)" % (t["id"], t["n"]) for t in ins) or "NULL"))
+    b.append(
+        "    const double* in[] = { %s };"
+        % (", ".join("as_doubles(kb, %s, %s)" % (t["id"], t["n"]) for t in ins) or "NULL")
+    )
     b.append("    const char* why = NULL;")
     if "KBK_COPIES" in row["origin"]:
         b.append("    kb_expect(kb, KB_EXPECT_TRANSFER);")
-    call = [t["id"] for t in ins + outs] + [n for n, _, _ in shape] + [n for n, _, _, _ in extra] + (["workspace", "bytes"] if room is not None else [])
+    call = (
+        [t["id"] for t in ins + outs]
+        + [n for n, _, _ in shape]
+        + [n for n, _, _, _ in extra]
+        + (["workspace", "bytes"] if room is not None else [])
+    )
     b.append(wrapped("    KB_TIME(kb) { why = %s(%s, kb->stream); }" % (entry, ", ".join(call)), "        "))
     b.append('    if (why) kb_skip(kb, "%s", why);')
     b.append("    for (const double* x : in)")
@@ -1226,22 +1443,56 @@ def program(header, row, op, dtype, text_of_header):
         t["per"], t["rows"] = per, "samples" if number(t["per_unit"]) != 0 else "1"
         scale = number(t["scales"])
         b.append("    double* want%d = KB_ALLOC_HOST(kb, double, %s);" % (k, scaled(t["rows"], per)))
-        b.append("    double* magnitude%d = %s;" % (k, "NULL" if scale == 0 else "KB_ALLOC_HOST(kb, double, %s)" % scaled(t["rows"], shown(plain(t["scales"])))))
-    b.append("    if (%s) return;" % " || ".join("!want%d%s" % (k, "" if number(t["scales"]) == 0 else " || !magnitude%d" % k) for k, t in enumerate(outs)))
+        b.append(
+            "    double* magnitude%d = %s;"
+            % (
+                k,
+                (
+                    "NULL"
+                    if scale == 0
+                    else "KB_ALLOC_HOST(kb, double, %s)" % scaled(t["rows"], shown(plain(t["scales"])))
+                ),
+            )
+        )
+    b.append(
+        "    if (%s) return;"
+        % " || ".join(
+            "!want%d%s" % (k, "" if number(t["scales"]) == 0 else " || !magnitude%d" % k) for k, t in enumerate(outs)
+        )
+    )
     b.append("    for (int64_t k = 0; k < samples; k += step > 1 ? 1 : samples) {")
     b.append("        double* out[2 * KBK_OUTS] = {};")
     for k, t in enumerate(outs):
         shift = "" if t["rows"] == "1" else " + " + scaled("k", t["per"])
         b.append("        out[%d] = want%d%s;" % (k, k, shift))
         if number(t["scales"]) != 0:
-            b.append("        out[KBK_OUTS + %d] = magnitude%d%s;" % (k, k, "" if t["rows"] == "1" else " + " + scaled("k", shown(plain(t["scales"])))))
-    b.append("        %s_ref(&s, %d, in, out, first + k * step, step > 1 ? first + k * step + 1 : units);" % (base, size))
+            b.append(
+                "        out[KBK_OUTS + %d] = magnitude%d%s;"
+                % (k, k, "" if t["rows"] == "1" else " + " + scaled("k", shown(plain(t["scales"]))))
+            )
+    b.append(
+        "        %s_ref(&s, %d, in, out, first + k * step, step > 1 ? first + k * step + 1 : units);" % (base, size)
+    )
     b.append("    }")
     for k, t in enumerate(outs):
         tolerance = norm16 if t["kind"][1] == "KBK_T" else norm32 if t["kind"][1] == "KBK_KF32" else ["0", "0", "0.5"]
-        b.append(wrapped('    check(kb, "%s", %s, %s, %s, %s, want%d, magnitude%d, %s, %s);' % (
-            t["name"], t["id"], t["n"], "first, step" if t["rows"] != "1" else "0, 1", t["per"], k, k,
-            "true" if number(t["scales"]) == 1 else "false", ", ".join(tolerance)), "          "))
+        b.append(
+            wrapped(
+                '    check(kb, "%s", %s, %s, %s, %s, want%d, magnitude%d, %s, %s);'
+                % (
+                    t["name"],
+                    t["id"],
+                    t["n"],
+                    "first, step" if t["rows"] != "1" else "0, 1",
+                    t["per"],
+                    k,
+                    k,
+                    "true" if number(t["scales"]) == 1 else "false",
+                    ", ".join(tolerance),
+                ),
+                "          ",
+            )
+        )
     b += ["}", "KBENCH_MAIN()"]
 
     widened = "" if dtype == "f32" else "static double widened(%s x) { return (float)x; }\n" % element
@@ -1252,28 +1503,57 @@ def program(header, row, op, dtype, text_of_header):
     exact = {"90a": "90a", "90": "90"}.get(row["sm"])
     build = "-gencode=arch=compute_%s,code=sm_%s" % (exact, exact) if exact else "-arch=native"
     least = "any" if row["sm"] == "0" else row["sm"] + (" exactly" if exact == "90a" else " or newer")
-    front = ["// SPDX-License-Identifier: MIT OR Unlicense",
-             "/*  %s of kbench_kernels.cuh %s, taken out by tests/extract.py." % (name_of(row, dtype), version), "",
-             wrapped("    %s" % op["formula"].replace("*/", "* /"), "    "), "    " + row["note"], "",
-             "    nvcc -std=c++17 -O3 %s -I. one.cu -o one && ./one      with kbench.h in this folder" % build,
-             "    ./one %s     other shapes" % " ".join("-a %s=%d" % (n, d) for n, _, d in shape),
-             "    -DKERNEL_ONLY leaves out the benchmark. Compute capability: %s. */" % least]
+    front = [
+        "// SPDX-License-Identifier: MIT OR Unlicense",
+        "/*  %s of kbench_kernels.cuh %s, taken out by tests/extract.py." % (name_of(row, dtype), version),
+        "",
+        wrapped("    %s" % op["formula"].replace("*/", "* /"), "    "),
+        "    " + row["note"],
+        "",
+        "    nvcc -std=c++17 -O3 %s -I. one.cu -o one && ./one      with kbench.h in this folder" % build,
+        "    ./one %s     other shapes" % " ".join("-a %s=%d" % (n, d) for n, _, d in shape),
+        "    -DKERNEL_ONLY leaves out the benchmark. Compute capability: %s. */" % least,
+    ]
     body = "\n".join(lines) + "\n"
     device = written(taken)
-    includes = ["#include <%s>" % h for h, t in (("cuda_bf16.h", "__nv_bfloat16"), ("cuda_fp16.h", "__half")) if t in device]
+    includes = [
+        "#include <%s>" % h
+        for h, t in (("cuda_bf16.h", "__nv_bfloat16"), ("cuda_fp16.h", "__half"))
+        if t in device + body
+    ]
     includes += ["#include <cuda_runtime.h>", "#include <math.h>", "#include <stdint.h>", "#include <string.h>"]
-    helper = HELPERS % dict(widened=widened.rstrip("\n"), fill=FILL if fills else "", bits={"f32": 23, "f16": 10, "bf16": 7}[dtype])
-    helper = re.sub(r"\n{2,}", "\n\n", helper).replace("widened(V x) { return (double)x; }\n\n", "widened(V x) { return (double)x; }\n")
-    return "\n".join(front) + "\n" + "\n".join(includes) + "\n\n" + device + "\n" + body + "\n#ifndef KERNEL_ONLY\n// --- Reference in double precision, on the CPU.\n" \
-        + written(host) + "\n" + helper + "\n" + "\n".join(b) + "\n#endif // KERNEL_ONLY\n"
+    helper = HELPERS % dict(
+        widened=widened.rstrip("\n"),
+        fill=(UNIFORM if any("uniform(" in line for line in b) else "") + (FILL if fills else ""),
+        bits={"f32": 23, "f16": 10, "bf16": 7}[dtype],
+    )
+    helper = re.sub(r"\n{2,}", "\n\n", helper).replace(
+        "widened(V x) { return (double)x; }\n\n", "widened(V x) { return (double)x; }\n"
+    )
+    return (
+        "\n".join(front)
+        + "\n"
+        + "\n".join(includes)
+        + "\n\n"
+        + device
+        + "\n"
+        + body
+        + "\n#ifndef KERNEL_ONLY\n// --- Reference in double precision, on the CPU.\n"
+        + written(host)
+        + "\n"
+        + helper
+        + "\n"
+        + "\n".join(b)
+        + "\n#endif // KERNEL_ONLY\n"
+    )
 
 
 def main():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kbench_kernels.cuh")
     text = open(path, encoding="utf-8").read()
-    ops, rows = table_of(Header(text, "0"))
-    out_of_reach = lambda row: "cublas" in row["variant"] or row["op"] in ("alloc", "null")
-    names = {name_of(r, d): (r, d) for r in rows if not out_of_reach(r) for d in r["dtypes"]}
+    tokens = tokens_of(text)
+    ops, rows = table_of(Header(text, tokens, "0"))
+    names = {name_of(r, d): (r, d) for r in rows if r["op"] not in ("alloc", "null") for d in r["dtypes"]}
     if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
         sys.exit(0 if len(sys.argv) == 2 else 2)
@@ -1282,13 +1562,12 @@ def main():
         return
     wanted = re.sub(r"^([^/]*)/(fwd|run)/", r"\1/", sys.argv[1])
     if wanted not in names:
-        vendor = [r for r in rows if out_of_reach(r) and wanted.startswith(name_of(r, "f32")[:-3])]
-        if vendor:
+        if "/cublas/" in wanted or wanted.startswith(("alloc/", "null/")):
             stop("%s has no kernel of its own" % wanted)
         near = difflib.get_close_matches(wanted, names, 5, 0.5)
         stop("there is no %s%s. --list prints all names." % (wanted, "; close are " + ", ".join(near) if near else ""))
     row, dtype = names[wanted]
-    header = Header(text, row["sm"])
+    header = Header(text, tokens, row["sm"])
     sys.stdout.write(program(header, row, ops[row["op"], row["dir"]], dtype, text))
 
 
