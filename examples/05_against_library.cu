@@ -58,7 +58,7 @@ static void bench(kb_state* kb, const char* variant) {
             why = kbk_row_launch(library, KBK_F32, &args, -1, kb->stream);
         else
             matmul_mine<<<dim3((unsigned)n / 32, (unsigned)m / 32), dim3(32, 32), 0, kb->stream>>>(a, b, c, (int)n,
-                                                                                                 (int)k);
+                                                                                                   (int)k);
     }
     if (why) kb_skip(kb, "%s", why);
     kb_flops_as(kb, 2.0 * (double)m * (double)n * (double)k, KB_F32);

@@ -15,19 +15,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// clang-format off
 enum { SIZES = 4 };
 typedef struct sizes {
-    const char* names[SIZES]; // as in the arguments; NULL: no further size
+    struct { const char* name; size_t field; } size[SIZES]; // name of the argument, offset in kbk_shape; NULL: no more
 } sizes;
-// by kbk_row.family: KBK_MAP, KBK_PICK, ...
-static const sizes families[] = { { { "n" } },
-                                  { { "n", "stride_or_range" } },
-                                  { { "n" } },
-                                  { { "rows", "cols" } },
-                                  { { "M", "N", "K" } },
-                                  { { "batch", "heads", "length", "dimension" } },
-                                  { { "tokens", "dimension", "vocabulary" } } };
-static const sizes batched = { { "batch", "M", "N", "K" } }; // bmm
+#define SIZE(name, field) { name, offsetof(kbk_shape, field) }
+static const sizes families[] = { // by kbk_row.family: KBK_MAP, KBK_PICK, ...
+    { { SIZE("n", cols) } },
+    { { SIZE("n", cols), SIZE("stride_or_range", depth) } },
+    { { SIZE("n", cols) } },
+    { { SIZE("rows", rows), SIZE("cols", cols) } },
+    { { SIZE("M", rows), SIZE("N", cols), SIZE("K", depth) } },
+    { { SIZE("batch", batch), SIZE("heads", heads), SIZE("length", rows), SIZE("dimension", cols) } },
+    { { SIZE("tokens", rows), SIZE("dimension", cols), SIZE("vocabulary", depth) } },
+};
+static const sizes batched = { { SIZE("batch", batch), SIZE("M", rows), SIZE("N", cols), SIZE("K", depth) } }; // bmm
+// clang-format on
 
 static int row; // of the library, and its description
 static kbk_row rung;
@@ -70,7 +74,8 @@ static void list(FILE* to, const char* only) {
         if (!r.dtypes || (only && strcmp(only, name) != 0)) continue;
         if (strcmp(last, name) != 0) {
             fprintf(to, "%s%s", *last ? "\n" : "", name);
-            for (int k = 0; k < SIZES && sizes_of(&r)->names[k]; k++) fprintf(to, " %s", sizes_of(&r)->names[k]);
+            for (int k = 0; k < SIZES && sizes_of(&r)->size[k].name; k++)
+                fprintf(to, " %s", sizes_of(&r)->size[k].name);
             fprintf(to, ":");
             snprintf(last, sizeof last, "%s", name);
         }
@@ -85,7 +90,8 @@ static int unknown(const char* given, const char* operation) {
     kbk_row r;
     int least = 1000;
     for (int near = 0; near < 2; near++) { // first the least distance, then the names at that distance
-        if (near) fprintf(stderr, "one_rung: there is no %s %s; close to it:", operation ? operation : "operation", given);
+        if (near)
+            fprintf(stderr, "one_rung: there is no %s %s; close to it:", operation ? operation : "operation", given);
         for (int i = 0; kbk_row_get(i, &r); i++) {
             operation_name(&r, name, sizeof name);
             if (!r.dtypes || (operation && strcmp(operation, name) != 0)) continue;
@@ -126,7 +132,8 @@ static void fill(kb_state* kb, const kbk_tensor* t, int id, int dtype, void* dev
 
 // Compares every step-th unit of all outputs with the reference. A unit is a part of the result that can be computed
 // alone, such as a row. Outputs that belong to no unit, such as sums over all rows, need all units.
-static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void* const* device, const double* const* in) {
+static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void* const* device,
+                   const double* const* in) {
     const int64_t units = kbk_row_units(row, &shape);
     const double work = kbk_row_flops(row, &shape);
     int64_t step = 1;
@@ -152,7 +159,8 @@ static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void
             part[KBK_OUTS + k] = want[KBK_OUTS + k] ? want[KBK_OUTS + k] + (step > 1 ? sample * scales[k] : 0) : NULL;
         }
         int64_t from = first + sample * step;
-        const char* why = kbk_row_oracle(row, &shape, kbk_dtype_size(dtype), in, part, from, step > 1 ? from + 1 : units);
+        const char* why =
+            kbk_row_oracle(row, &shape, kbk_dtype_size(dtype), in, part, from, step > 1 ? from + 1 : units);
         if (why) {
             kb_fail(kb, "%s", why);
             return;
@@ -165,7 +173,8 @@ static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void
         char *all = kb_host(kb, (char*)device[i]), *got = KB_ALLOC_HOST(kb, char, parts * (int64_t)bytes);
         if (!all || !got) return;
         for (int64_t sample = 0; sample < parts; sample++)
-            memcpy(got + sample * (int64_t)bytes, all + (t[i].per_unit ? first + sample * step : 0) * (int64_t)bytes, bytes);
+            memcpy(got + sample * (int64_t)bytes, all + (t[i].per_unit ? first + sample * step : 0) * (int64_t)bytes,
+                   bytes);
         kbk_report r;
         bool right = kbk_row_verify(row, dtype, &shape, k, got, want, 0, samples, &r);
         kb_check_that(kb, right, r.norm, r.norm_bound, "%s: %s; element %lld of the sample is %.9g, expected %.9g",
@@ -211,7 +220,10 @@ static void run(kb_state* kb) {
         return;
     }
     bool products = rung.family == KBK_GEMM || rung.family == KBK_ATTN;
-    kb_dtype as = rung.origin & KBK_TF32 ? KB_TF32 : !products ? KB_F32 : t[0].kind == KBK_KE4M3 ? KB_E4M3 : kb->dtype;
+    kb_dtype as = rung.origin & KBK_TF32   ? KB_TF32
+                  : !products              ? KB_F32
+                  : t[0].kind == KBK_KE4M3 ? KB_E4M3
+                                           : kb->dtype;
     if (kbk_row_bytes(row, &shape, elem) > 0) kb_bytes(kb, kbk_row_bytes(row, &shape, elem));
     if (kbk_row_flops(row, &shape) > 0) kb_flops_as(kb, kbk_row_flops(row, &shape), as);
     if (!(rung.origin & KBK_ALLOCATES)) verify(kb, t, count, dtype, device, in);
@@ -267,29 +279,24 @@ int main(int argc, char** argv) {
     const sizes* wanted = sizes_of(&rung);
     int64_t values[SIZES];
     int most = 0, count = 0, next = 3;
-    while (most < SIZES && wanted->names[most]) most++;
+    while (most < SIZES && wanted->size[most].name) most++;
     for (; next < argc && *argv[next] != '-'; next++)
         if (!take(argv[next], values, &count, most)) break;
     if (count < most || (next < argc && *argv[next] != '-')) {
         if (next < argc) fprintf(stderr, "one_rung: unexpected argument %s. ", argv[next]);
         fprintf(stderr, "The sizes of %s are", argv[1]);
-        for (int i = 0; i < most; i++) fprintf(stderr, " %s", wanted->names[i]);
+        for (int i = 0; i < most; i++) fprintf(stderr, " %s", wanted->size[i].name);
         fprintf(stderr, ", whole numbers from 1 up\n");
         return 2;
     }
     for (int i = KBK_DTYPES; i-- && !dtype_name;)
         if (rung.dtypes >> i & 1) dtype_name = kbk_dtype_name(i);
-    bool rows_first = rung.family == KBK_ROWS || rung.family == KBK_GEMM || rung.family == KBK_LOOKUP;
-    int64_t* fields[SIZES] = { &shape.rows, &shape.cols, &shape.depth };
     shape.batch = shape.heads = shape.rows = shape.cols = 1;
-    if (wanted == &batched) fields[0] = &shape.batch, fields[1] = &shape.rows, fields[2] = &shape.cols, fields[3] = &shape.depth;
-    else if (rung.family == KBK_ATTN) fields[0] = &shape.batch, fields[1] = &shape.heads, fields[2] = &shape.rows, fields[3] = &shape.cols;
-    else if (!rows_first) fields[0] = &shape.cols, fields[1] = &shape.depth;
     if (strcmp(rung.operation, "matmul_e4m3") == 0) shape.layout = KBK_NT; // its only layout
     if (strcmp(rung.operation, "dropout") == 0) shape.p = 0.1;
     for (int i = 0; i < most; i++) {
-        *fields[i] = values[i];
-        axes[i].name = wanted->names[i], axes[i].type = KB_AXIS_INTS;
+        *(int64_t*)((char*)&shape + wanted->size[i].field) = values[i];
+        axes[i].name = wanted->size[i].name, axes[i].type = KB_AXIS_INTS;
         axes[i].i[0] = values[i], axes[i].i[1] = KB_LAST_INT;
     }
     axes[most].name = "dtype", axes[most].type = KB_AXIS_STRINGS, axes[most].s[0] = dtype_name;

@@ -28,7 +28,7 @@ MASKS = {"KBK_ALL": "f32 f16 bf16", "KBK_HALF": "f16 bf16", "KBK_SINGLE": "f32",
 SHAPES = {
     "KBK_MAP": [("n", "cols", 1 << 22)],
     "KBK_SUM": [("n", "cols", 1 << 22)],
-    "KBK_PICK": [("n", "cols", 1 << 20), ("depth", "depth", 4)],
+    "KBK_PICK": [("n", "cols", 1 << 20)],
     "KBK_ROWS": [("rows", "rows", 1024), ("cols", "cols", 4096)],
     "KBK_GEMM": [("M", "rows", 1024), ("N", "cols", 1024), ("K", "depth", 1024)],
     "KBK_ATTN": [("batch", "batch", 2), ("heads", "heads", 4), ("rows", "rows", 512), ("cols", "cols", 128)],
@@ -779,6 +779,10 @@ def folded(e):
             return ("num", "0")
         if kind == "+" and a == 0:
             return e[2]
+    if kind == "cast" and e[1] == "double" and number(e[2]) is not None:
+        return ("num", e[2][1] + ".0")
+    if kind == "*" and ("num", "1.0") in e[1:]:
+        return e[2] if e[1] == ("num", "1.0") else e[1]
     if kind == "?" and number(e[1]) is not None:
         return e[2] if number(e[1]) else e[3]
     if kind == "u!" and number(e[1]) is not None:
@@ -1282,10 +1286,9 @@ def program(header, row, op, dtype, text_of_header):
 
     # shape and extra parameters
     shape = [x for x in SHAPES[op["family"]]]
-    both = " ".join(i.text for i in taken + reference)
-    uses = set(re.findall(r"\bs(?:->|\.)(\w+)", " ".join(i.text for i in roots + header.by_name[base + "_ref"])))
-    if op["family"] == "KBK_PICK" and "depth" not in both:
-        shape = shape[:1]
+    if op["family"] == "KBK_PICK":  # chase has no second number
+        second = {"strided": ("stride", "depth", 4), "gather": ("among", "depth", 1 << 20)}.get(row["op"])
+        shape += [second] if second else []
     if row["op"] == "bmm":
         shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
     extra = []
@@ -1427,15 +1430,18 @@ def program(header, row, op, dtype, text_of_header):
         + (["workspace", "bytes"] if room is not None else [])
     )
     b.append(wrapped("    KB_TIME(kb) { why = %s(%s, kb->stream); }" % (entry, ", ".join(call)), "        "))
-    b.append('    if (why) kb_skip(kb, "%s", why);')
-    b.append("    for (const double* x : in)")
-    b.append("        if (why%s) return;" % (" || !x" if ins else ""))
-    b.append(wrapped("    const double flops = %s;" % flops, "        "))
+    b += ["    if (why) {", '        kb_skip(kb, "%s", why);', "        return;", "    }"]
+    if ins:
+        b += ["    for (const double* values : in)", "        if (!values) return;"]
+    if flops != "0":
+        b.append(wrapped("    const double flops = %s;" % flops, "        "))
     b.append(wrapped("    kb_bytes(kb, %s);" % bytes_, "        "))
     if flops != "0":
-        b.append("    kb_flops(kb, flops);")
+        products = op["family"] in ("KBK_GEMM", "KBK_ATTN")
+        unit = "TF32" if "KBK_TF32" in row["origin"] else "E4M3" if row["op"] == "matmul_e4m3" else dtype.upper()
+        b.append("    kb_flops_as(kb, flops, KB_%s);" % (unit if products else "F32"))
     b.append("    // the reference, for all units or for equally spaced ones if there is too much work")
-    step = "1" if whole else "flops < 4e8 ? 1 : (int64_t)(flops / 4e8) * 2 + 1"
+    step = "1" if whole or flops == "0" else "flops < 4e8 ? 1 : (int64_t)(flops / 4e8) * 2 + 1"
     b.append("    const int64_t units = %s, step = %s, first = (units - 1) %% step;" % (units, step))
     b.append("    const int64_t samples = (units - 1) / step + 1;")
     for k, t in enumerate(outs):
