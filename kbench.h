@@ -3444,7 +3444,7 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->user = user;
     f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
     void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
+        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) return false;
     mprotect(stack, 4096, PROT_NONE); // a stack overflow crashes instead of corrupting memory
     f->stack = (char*)stack;
@@ -14026,7 +14026,7 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
-    s->budget.turns = s->budget.cases = 0;
+    s->budget.shares = s->budget.cases = 0;
     *cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
