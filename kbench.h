@@ -13880,7 +13880,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
             if (k->amend && k->on) k->amend(r, b->first + i);
         if (b->profiles[i] && r->status == KB_OK) kbi_record_inside(r, b->profiles[i], &s->machine);
-        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
@@ -14428,7 +14427,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     e->planned = kbi_pending_case(&e->pending, desc, NULL, &e->arena, NULL, build);
     kbi_host_program_open(&e->recipe, &e->pending.desc);
     kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->planned);
-    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
+    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_FINAL);
     if (e->pending.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->pending.fault);
     return &e->run.kb;
 }
