@@ -17,132 +17,77 @@ QUICK START
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
-    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of theirs.
+    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
 
 HEADERS
 
-    kbench.h                            measures, checks and writes: the table, JSON, CSV. It needs no other file
-    examples/addons/kbench_report.h     included after it: reads records; baselines, races, Markdown, figures, pages
-    examples/addons/kbench_inspect.h    included after it: looks inside a case; counters, timelines, energy, ncu, nsys
+    kbench.h                            measures, checks and writes the table, JSON, CSV; it needs no other file
+    examples/addons/kbench_report.h     include it after kbench.h: baselines, races, Markdown, figures, pages
+    examples/addons/kbench_inspect.h    include it after kbench.h: counters, timelines, energy, ncu, nsys
 
 WHAT IT REFUSES TO DO
 
-    kbench prints a number, or the reason why there is none. A wrong result, a failed launch, a copy or
-    synchronisation inside the timed block, a block without GPU work, a crash: each raises a flag (>>types,
-    KB_FLAGS), withholds the time and gives exit code 1; the other cases continue. No sample is dropped for its
+    kbench prints a number, or the reason why there is none. These mistakes raise a flag (KB_FLAGS in >>types): a
+    wrong result, a failed launch, a copy or synchronisation inside the timed block, a block without GPU work, a
+    crash. The time is then withheld and the exit code is 1; the other cases continue. No sample is dropped for its
     value.
 
-CONTENTS (search for the tag)
+CONTENTS (search for >>name; the title of a section describes it; no stage calls a later one)
 
-    >>options      what to define before including the file
-    >>types        dtypes, flags, axes, descriptions, statistics, the record
-    >>api          functions, by task
-    >>macros       KBENCH, KB_TIME, KB_SAMPLE, KB_ALLOC, kb_fill, kb_check, ...
-    >>cxx          the few overloads that C++ gets
-    ---            stop here if you only want the API
-    >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
-    >>numbers      foundation: doubles written and read, exactly, whatever the locale
-    >>util         foundation: arenas, growing text, names that people mistype
-    >>log          foundation: warnings and errors, one line each, on stderr
-    >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
-    >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
-    >>names        foundation: what dtypes and flags are called
-    >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
-    >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
-    >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
-    >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
-    >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
-    >>fiber        foundation: a function suspended in its middle, on a stack of its own
-    >>shared       foundation: types that the stages share: recipe, case, measured, machine
-    >>profile      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
-    >>fields       foundation: a record's keys as data, and the names by which people choose among them
-    >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
-    >>registry     declare: what the KBENCH macros registered, in the order of the source
-    >>cli          plan: the options, one row each: they make --help, the parser and the structure of values
-    >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
-    >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
-    >>list         plan: what --list, --list-ops and --list-sizes print
-    >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
-    >>meter        measure: all that a measuring process keeps from one case to the next
-    >>process_state measure: what a function changed in its process, which ends then
-    >>host         measure: the cpu backend, and the timer by the host's clock
-    >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
-    >>device       measure: the GPU: stream, gate, events, eviction, clock
-    >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
-    >>cupti        measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside
-    >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
-    >>calibrate    measure: what events read too much, against what an empty kernel takes
-    >>audit        measure: the timed block seen once under stream capture, where nothing executes
-    >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
-    >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
-    >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
-    >>work_change  measure: whether later launches do what the first ones did, by their times
-    >>profiling    measure: runs of the block for instruments, apart from those that are timed
-    >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
-    >>calls        measure: the calls of a function that make a case: one that is checked, one that is measured
-    >>body         measure: what a function asks and says: axes, amounts, checks, notes
-    >>rounds       measure: the cases of a comparison group, one alone or several in turn
-    >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
-    >>comparison   judge: processes of a case and implementations of a group: which is faster, and how certainly
-    >>record       record: a case's identity, machine and run, put into its record
-    >>store        record: files that survive a crash
-    >>columns      render: options of the table, widths of text, and the text of a field in its column
-    >>table        render: the terminal table: columns, rows, and the notes below it
-    >>csv          render: records as CSV
-    >>progress     render: the progress line on stderr
-    >>budget       program: --budget, a time for the whole run: the share of each case, and the cases left out
-    >>worker       program: the process that runs cases, told by pipe which, and answering
-    >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
-    >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>batches      program: a batch, the part of the plan that is measured, judged, recorded and shown at once
-    >>program      program: a run from command line to exit code
-    >>embed        program: measuring inside another program
-    >>main         program: what KBENCH_MAIN calls
-    >>ptx          measure: the device functions of the engine, as text that the driver compiles
+    API         >>options >>types >>api >>macros >>cxx
+    foundation  >>system >>numbers >>util >>log >>files >>instruments >>names >>clock >>cpus >>random >>stats
+                >>spread >>arrays >>fiber >>shared >>profile >>fields >>json
+    declare     >>registry
+    plan        >>cli >>ranges >>plan >>list
+    measure     >>run >>meter >>process_state >>host >>memory >>device >>nvml >>cupti >>timers >>calibrate >>audit
+                >>inspect >>roofs >>cuda >>work_change >>profiling >>engine >>calls >>body >>rounds
+    judge       >>verdict >>comparison
+    record      >>record >>store
+    render      >>columns >>table >>csv >>progress
+    program     >>budget >>worker >>outputs >>supervisor >>batches >>program >>embed >>main
+    measure     >>ptx
 
 DATA FLOW
 
-    declare -> plan -> measure -> judge -> record -> render; no stage calls a later one.
     declare   macros register operations, implementations and axes
     plan      registry and command line give an ordered list of cases in comparison groups
     measure   a worker process runs the cases: a checked run, an audited run under stream capture, warm-up, samples,
-              another checked run; implementations of a group run in interleaved rounds on the same buffers
-    judge     statistics, intervals, flags, verdicts, after all processes of a comparison group
-    record    one record per case, durable files
-    render    the table on stdout, and the files that were asked for
-    The program starts itself as the worker. A case that crashes, hangs or exits loses its own number only.
+              another checked run. Implementations of a group run in interleaved rounds on the same buffers
+    judge     statistics, intervals, flags and verdicts, after all processes of a comparison group
+    record    one record per case, in durable files
+    render    the table on stdout, and the requested files
+    The program starts itself as the worker. A case that crashes, hangs or exits loses only its own number.
 
 OPTIONS
 
     prog [options] [FILTER...]      --help, --help all; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
+    exit codes: 0 success; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
     or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
     GPU and there is none; 130 interrupted, with all finished records written
-    A program adds options with kb_add_options. An option of the kit is one row of KBI_OPTIONS in >>cli.
+    A program adds options with kb_add_options. An option of kbench is one row of KBI_OPTIONS in >>cli.
 
 THE RECORD
 
-    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line,
-    each synced before the next group starts. All keys are always present, null where they do not apply.
-    KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
-    schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
-    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
-    in which one failed, is measured as a whole, and its old lines are removed.
-    All files but those of --jsonl and --history replace the old file when the new one is complete and on the
-    disk. Several processes may append to one file; each locks it. If another program changes a file during the
+    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line, and
+    syncs them before the next group starts. All keys are always present; null means not available. The table
+    KB_RECORD in >>types has their units and meanings, and defines the fields of kb_result. This is schema 3.
+    Schemas 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
+    --resume (of kbench_report.h) measures only cases without a record in the --jsonl file. A record counts if
+    executable (its hash is binary), parameters, seed, GPU and processor are the same. If a case of a comparison
+    group has no record, or has failed, the whole group is measured, and its old lines are removed.
+    Files other than those of --jsonl and --history replace the old file when the new one is complete and on the
+    disk. Several processes may append to one file; each locks it. If another process changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
-    Text of a record, a file or the machine is shown and never obeyed: control characters, invisible characters
-    and commands of CI logs (::error:: at the start of a line, ##[error]) are spelled, as in \x1b.
+    Text of a record, a file or the machine cannot control a terminal, browser or CI log. Control characters,
+    invisible characters and commands of CI logs (::error::, ##[error]) are spelled, as in \x1b.
 
 MEMORY RULES
 
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: kbench frees them when the function returns.
-    Contents are 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or behind a
+    kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns.
+    They contain 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or after a
     buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
-    512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
-    allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
+    512. The function frees what it allocates itself; the rest is reported as leaked. If an allocation fails, the
+    pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -1721,7 +1666,7 @@ KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
         KBENCH_FREE(p->slots);
         *p = larger;
     }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // Fibonacci hashing (Knuth) spreads addresses
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // Fibonacci hashing (Knuth)
     while (p->slots[at].key && p->slots[at].key != key) at = (at + 1) & (p->size - 1);
     return &p->slots[at];
 }
