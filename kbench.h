@@ -183,8 +183,7 @@ typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 // clang-format on
 
 // The values that kb_fill writes. A value depends only on the seed, the index of the element and the number of
-// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL writes round(8 *
-// normal), clamped.
+// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL round(8 * normal).
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
@@ -208,8 +207,7 @@ typedef enum kb_expectation { // operations that a timed block may do because th
 // The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN it prints the mark beside
-// it.
+// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN the mark follows the time.
 //   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
 // clang-format off
 #define KB_FLAGS(x) \
@@ -390,8 +388,7 @@ typedef struct kb_param { // value of one axis in one case; type says which of i
     const char* s;
 } kb_param;
 
-// Description of a measurement, for kb_open, kb_run and kb_compare. A zero field has the default that its comment
-// names.
+// Description of a measurement, for kb_open, kb_run and kb_compare. Comments name the default of a zero field.
 typedef struct kb_desc {
     const char* name;           // the operation; required
     const char* implementation; // "default"
@@ -471,8 +468,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
 // The record of a case. This table defines the struct kb_result, the order of the keys in JSON, and the keys that
 // records can be selected and sorted by. Kinds: text (char*, NULL is null), real (double, NaN is null), whole
-// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, and the enums status and
-// verdict.
+// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
@@ -620,10 +616,9 @@ extern "C" {
 
 // KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Sets options, as "--fast --budget 3m", for a command line that selects no cases and no duration. Call it before
-// kb_main; options must stay valid.
+// Before kb_main: sets options, as "--fast --budget 3m", for a command line that selects neither cases nor duration.
 void kb_default(const char* options);
-// Adds command line options of an add-on or of the program. Call it before kb_main; set must stay valid.
+// Before kb_main: adds command line options of an add-on or of the program. set must stay valid.
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
@@ -641,8 +636,7 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
 // For bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
 // "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// The case that kb_run or kb_compare is measuring while it calls a function or check: for kb_fail, kb_note, kb_bytes.
-// NULL outside such a call.
+// In a function or check that kb_run or kb_compare calls: its case, for kb_fail, kb_note, kb_bytes. Elsewhere NULL.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
@@ -661,8 +655,7 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
 void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
-// Adds a number to the record's counters; a later call replaces the value. At most 16 names of a-z, 0-9 and _. unit
-// may be "".
+// Sets a counter of the record. At most 16 names of a-z, 0-9 and _ per case. unit may be "".
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
@@ -670,8 +663,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 // Allocates count elements of size bytes, aligned to 256 bytes and filled with 0xFF; kbench frees them after the
 // case. NULL: the case has failed (flag OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not allowed in the timed block or after
-// kb_skip.
+// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 // kb_host(kb, p) calls it: returns a host copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL if the
@@ -730,8 +722,7 @@ typedef struct kb_output {
     // without them. NULL: any file is replaced.
     const char *begins, *inside;
     int lines;
-    // Called before files are opened (ready) and before anything is measured (open). False after a message: exit code
-    // 2.
+    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit code 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
@@ -756,8 +747,8 @@ void kb_add_output(kb_output* output); // call it before kb_main; output must st
 struct kbi_inside;
 struct kbi_machine;
 // An instrument: a command line option, and functions that count events in the timed block of each case that has a
-// time. The block runs again for the instrument, in a process that measures no time. Define it as a static variable,
-// because unset members must be 0.
+// time. The block runs again for it, in a process that measures no time. Define it as a static variable: unset
+// members must be 0.
 typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
     bool host;                            // whether it counts host work; false: GPU work
@@ -780,8 +771,7 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
-// Between open and close: adds a counter to the record (names of a-z, 0-9 and _; the first value of a name counts),
-// or the reason why there is none.
+// Between open and close: sets a counter of the record (the first value of a name counts), or says why there is none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
@@ -903,8 +893,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TIME(kb, host) \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run. Call KB_ALLOC
-// before.
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
@@ -1246,8 +1235,7 @@ static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
 static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
-// If the program is started with a standard file closed, a file opened later would get its number, and receive the
-// table.
+// If a standard file is closed at the start, a file opened later would get its number, and receive the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
@@ -1260,8 +1248,7 @@ static void kbi_block_standard_files(void) {
         if (flags >= 0 && (flags & O_NONBLOCK)) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
-// Duplicates a file to a number from 100 on, or to any if that exceeds a limit. A function that closes the lowest
-// numbers in turn reaches it last.
+// Duplicates a file to a number from 100 on if the limit permits, so that code that closes low numbers spares it.
 static int kbi_high_file(int file) {
     int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
     return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
@@ -1273,7 +1260,8 @@ static bool kbi_poll(int file, short events, int milliseconds) {
     struct pollfd p = { file, events, 0 };
     return poll(&p, 1, milliseconds) > 0;
 }
-static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // file -1: waits
+// file -1: only waits
+static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); }
 static bool kbi_writable(int file, int milliseconds) { return kbi_poll(file, POLLOUT, milliseconds); }
 
 KBI_CODE_BEGIN
@@ -1437,8 +1425,7 @@ void kb_put(kbi_text* t, const char* format, ...) {
     va_end(list);
 }
 
-// Formats into out + start, in an array of size bytes. A longer text is cut after a whole UTF-8 character and ends
-// with "...".
+// Formats into out + start, in an array of size bytes. A longer text is cut after a UTF-8 character; "..." follows.
 static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
     int n = vsnprintf(out + start, size - start, format, list);
     if (n < 0 || (size_t)n < size - start) return;
@@ -1458,8 +1445,7 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// Returns the length of the UTF-8 sequence at s, and its character in code. 0: invalid, as overlong forms and
-// surrogates.
+// Returns the length of the UTF-8 sequence at s, and its character in code. 0: invalid (also overlong, surrogate).
 static int kbi_utf8(const char* s, unsigned* code) {
     static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     unsigned first = (unsigned char)*s;
@@ -1474,12 +1460,11 @@ static int kbi_utf8(const char* s, unsigned* code) {
 
 // Whether a character is invisible and can change the display: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
-    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
-                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
-                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
-    for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    static const unsigned first_last[] = { 0,      0x1f,   0x7f,   0x9f,   0xad,   0xad,    0x61c,   0x61c,   0x180e,
+                                           0x180e, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060,  0x206f,  0xfeff,  0xfeff,
+                                           0xfff9, 0xfffb, 0x1d173, 0x1d17a, 0xe0000, 0xe0fff };
+    for (int i = 0; i < KBI_COUNT(first_last); i += 2)
+        if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
 
@@ -1492,11 +1477,7 @@ static bool kbi_obeyed(const char* s) { // whether s starts with an invisible ch
 static void kbi_put_quoted(kbi_text* t, const char* word) {
     bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
     if (!plain) kbi_puts(t, "'");
-    for (const char* p = word; *p; p++)
-        if (*p == '\'')
-            kbi_puts(t, "'\\''");
-        else
-            kbi_put(t, p, 1);
+    for (; *word; word++) kbi_putf(t, !plain && *word == '\'' ? "'\\''" : "%c", *word);
     if (!plain) kbi_puts(t, "'");
 }
 
@@ -1692,16 +1673,11 @@ static void kbi_set_free(kbi_set* s) {
 
 // "41.23 us": four digits, one to three of them before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
-    static const struct {
-        double from, scale;
-        const char* unit;
-    } units[] = { { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { -1e300, 1e6, "ns" } };
+    static const char* const units[] = { "s", "ms", "us", "ns" };
     char number[40];
-    for (int i = 0; i < KBI_COUNT(units); i++) {
-        if (ms * (1 + 5e-5) < units[i].from) continue;
-        snprintf(out, 40, "%.30s %s", kbi_digits(ms * units[i].scale, 4, number), units[i].unit);
-        break;
-    }
+    int u = 0;
+    for (ms *= 1e-3; u < 3 && ms * (1 + 5e-5) < 1; u++) ms *= 1e3;
+    snprintf(out, 40, "%.30s %s", kbi_digits(ms, 4, number), units[u]);
     return out;
 }
 
@@ -1732,8 +1708,7 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Finds a function of an open library: *function is a function pointer, to which C cannot cast a void*. NULL: not
-// found.
+// Stores a function of an open library in the function pointer *function, or NULL. C has no cast from void* to it.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1803,7 +1778,10 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
 // Reads exactly n bytes. False: see errno; 0: the file ended before.
 static bool kbi_read_all(int file, void* to, size_t n) {
     ssize_t done = 1;
-    for (char* p = (char*)to; n && done > 0; p += done, n -= (size_t)KBI_MAX(done, 0)) done = kbi_read_more(file, p, n);
+    for (char* p = (char*)to; n && done > 0; p += done) {
+        done = kbi_read_more(file, p, n);
+        n -= (size_t)KBI_MAX(done, 0);
+    }
     if (done == 0) errno = 0;
     return !n;
 }
@@ -1819,8 +1797,7 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno; ESPIPE: another
-// kind.
+// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -1879,8 +1856,7 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
 }
 
 // Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
-// added lines, and the first record may be incomplete. False with errno 0: it is of another kind; else it cannot be
-// read.
+// added lines, and the first record may be incomplete. False: cannot be read, or with errno 0 is of another kind.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1932,8 +1908,7 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Returns path with the process number and ending appended to its name, which is shortened to 220 bytes. The caller
-// frees it.
+// Returns path with its name cut to 220 bytes, process number and ending; the caller frees it.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -1943,8 +1918,7 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 
 // --- writing ---
 
-// Writes n bytes and returns how many were written; fewer than n: see errno. The reader of a pipe may take so many
-// milliseconds for each piece.
+// Writes n bytes and returns how many were written; fewer: see errno. milliseconds: time for a reader of each piece.
 static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     size_t done = 0;
     while (done < n) {
@@ -1980,7 +1954,7 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Replaces a file as a whole by text, and keeps its mode and, if permitted, its owner. old: the file to replace;
+// Replaces a file as a whole by text, and keeps its mode. old: the file to replace;
 // st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
@@ -1992,12 +1966,8 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     int folder = kbi_open_file(name, O_RDONLY);
     name[n] = first;
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
-    if (good && old->st_nlink) {
-        bool owned = fchown(file, old->st_uid, old->st_gid) == 0;
-        good = fchmod(file, old->st_mode & (owned ? 07777u : 0777u)) == 0;
-    }
-    good = good && kbi_sync(file);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, old->st_mode & 0777u) == 0) &&
+                kbi_write_all(file, text->s, text->n) && kbi_sync(file);
     // The lock makes two processes that end together compare and rename one after the other.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
         kbi_readable(-1, 20);
@@ -2069,8 +2039,7 @@ static int kbi_lines_lock(kbi_lines* l) {
     }
 }
 
-// Opens an output; "-" is stdout. append: a regular file is appended to without a lock. False after an error message,
-// with nothing left open.
+// Opens an output; "-" is stdout. append: a regular file is appended to, without a lock. False after a message.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
     memset(o, 0, sizeof *o);
     o->option = option;
@@ -2171,7 +2140,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
         if (file >= 0) close(file);
-        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) && kbi_lines_flush(l, milliseconds);
+        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) &&
+               kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2191,14 +2161,12 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes everything, and verifies that the file still has all lines of this process. False: see errno; 0: a message
-// was printed.
+// Writes everything, and verifies that the file still has all lines. False: see errno; 0: a message was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
+    if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
-    int file = l->file;
-    if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
     if (good && l->written.n && !l->moved) {
-        file = kbi_lines_lock(l);
+        int file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
         if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
@@ -2330,8 +2298,7 @@ KBI_SLOW_BEGIN
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- which processors this thread may run on; system calls, because glibc hides its functions without _GNU_SOURCE
-// ---
+// --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
 
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
 typedef struct kbi_cpus { // a set, one bit per processor
