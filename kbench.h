@@ -1584,21 +1584,23 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case (Levenshtein 1966); 64 if a name has 64 bytes or more.
+// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so that htlm is nearest to
+// html. 64 if a name has 64 bytes or more.
 static int kbi_distance(const char* a, const char* b) {
-    int row[64], n = (int)strlen(b);
+    int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; *a; a++, i++) {
-        int diagonal = row[0];
+    for (int j = 0; j <= n; j++) rows[0][j] = j;
+    for (; a[i - 1]; i++) {
+        int *row = rows[i % 3], *previous = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            int replaced = diagonal + (tolower((unsigned char)*a) != tolower((unsigned char)b[j - 1]));
-            diagonal = row[j];
-            row[j] = KBI_MIN(replaced, KBI_MIN(row[j], row[j - 1]) + 1);
+            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+            row[j] = KBI_MIN(previous[j - 1] + (x != y), KBI_MIN(previous[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
+                row[j] = KBI_MIN(row[j], older[j - 2] + 1);
         }
     }
-    return row[n];
+    return rows[(i - 1) % 3][n];
 }
 
 typedef struct kbi_nearest { // the offered name that is most similar to the wanted one

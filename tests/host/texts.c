@@ -66,8 +66,8 @@ static void test_names(void) {
         const char *a, *b;
         int apart;
     } rows[] = { { "rows", "rows", 0 }, { "rows", "ROWS", 0 }, { "rows", "row", 1 },       { "row", "rows", 1 },
-                 { "rows", "raws", 1 }, { "rows", "orws", 2 }, { "kitten", "sitting", 3 }, { "", "abc", 3 },
-                 { "abc", "", 3 },      { "flaw", "lawn", 2 }, { "ab", "ba", 2 },          { "gelu", "silu", 2 } };
+                 { "rows", "raws", 1 }, { "rows", "orws", 1 }, { "kitten", "sitting", 3 }, { "", "abc", 3 },
+                 { "abc", "", 3 },      { "flaw", "lawn", 2 }, { "ab", "ba", 1 },          { "gelu", "silu", 2 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         CHECK_THAT(kbi_distance(rows[i].a, rows[i].b) == rows[i].apart, "%s and %s are %d apart", rows[i].a,
                    rows[i].b, kbi_distance(rows[i].a, rows[i].b));
