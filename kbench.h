@@ -2012,7 +2012,7 @@ static struct kbi_process {
     const char* usual;   // of kb_default; NULL: none
     kb_entry* entries;   // constructors of other files push here
     int entry_count;
-    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    const kb_entry* last_entry; // end of the list: the only entry without a next one
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
@@ -3703,52 +3703,51 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
   >>shared    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What the cases of a comparison say where fibers are missing.
+// The note of each case of a comparison without fibers.
 static const char kbi_apart_note[] =
     "measured one after another, not in interleaved rounds: kbench has no fibers for this "
     "C library and processor. --procs 5 compares over several processes";
 
-typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
+typedef struct kbi_registered { // the registered implementations, in the order of the source
     kb_entry** of;
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // OWN: a backend that the program brings
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
-// What the inspection of a case's CUDA calls found, in a process that times nothing.
+// Result of the inspection of a case's CUDA calls. A separate process inspects; it times nothing.
 typedef struct kbi_verdict {
-    int32_t known;     // 0: there was no inspection, and note says why ("": nobody asked for one)
-    int32_t flag;      // kb_flag: the block is not timed, and message says why; -1: nothing is wrong
-    int32_t captures;  // no call of the block is refused by stream capture
+    int32_t known;     // 0: no inspection; note holds the reason, or is empty if none was requested
+    int32_t flag;      // kb_flag that withholds the time, for the reason in message; -1: no error
+    int32_t captures;  // stream capture accepts every call of the block
     int64_t work;      // calls that submit work to a stream
     char message[320]; // names the call
     char note[320];    // for the record
 } kbi_verdict;
 
-// What to measure and for how long: the only way in which a command line, or a kb_desc, reaches the measuring.
+// What the measure stage does: made from the command line or from a kb_desc.
 typedef struct kbi_recipe {
     kbi_target target;
-    int device; // which GPU
+    int device; // index of the GPU
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;          // ask kb_check; look into the timed block
-    bool fresh;                  // ask it with other inputs, too
-    bool looked;                 // nothing is timed: a profiler looks on
-    unsigned inside;             // bits of instruments that profile the block, untimed
-    const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
+    bool verify, audit;          // run kb_check; inspect the timed block
+    bool fresh;                  // run kb_check also with other inputs
+    bool looked;                 // an external profiler runs: nothing is timed
+    unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
+    const kbi_verdict* verdicts; // for each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
-    int64_t warmup_samples;                            // negative: until settled
-    int64_t samples, rounds;                           // exactly so many; 0: as many as the precision takes
-    int64_t launches;                                  // whose mean is a sample; 0: as many as the timer needs
+    double precision, min_time, max_time, warmup_time; // fraction; seconds; negative warm-up: until steady state
+    int64_t warmup_samples;                            // negative: until steady state
+    int64_t samples, rounds;                           // exact numbers; 0: as many as precision requires
+    int64_t launches;                                  // per sample; 0: the timer chooses
     int64_t min_samples, max_samples, max_rounds;
-    int placement; // 0: buffers lie where they come to lie; each other number, with the seed, puts them elsewhere
+    int placement; // together with seed, selects the addresses of the buffers; 0: no displacement
 } kbi_recipe;
 
-enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096 }; // rounds of a comparison, launches of a sample, at most
-enum { KBI_PROCESSES = 64 };                                // that measure the same case, at most
+enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096, KBI_PROCESSES = 64 }; // most rounds, launches, processes
 
 static void kbi_recipe_default(kbi_recipe* r) {
     memset(r, 0, sizeof *r);
@@ -3763,28 +3762,28 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->max_rounds = 64;
 }
 
-// From measuring to looking into what has been measured, and was found right.
-static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
-    r->inside = wishes;
-    if (wishes) r->verify = r->fresh = false;
+// Makes the recipe profile instead of measure. Results were verified when they were measured.
+static void kbi_recipe_inside(kbi_recipe* r, unsigned instruments) {
+    r->inside = instruments;
+    if (instruments) r->verify = r->fresh = false;
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
 
 typedef struct kbi_case {
     const kb_entry* entry;
-    const char *name, *direction, *size; // size: category, NULL without one
+    const char *name, *direction, *size; // size: category; NULL: none
     kb_dtype dtype;
-    const kb_param* params; // every axis but dir
+    const kb_param* params; // all axes but dir
     int n_params;
     int group;
-    int place;           // in the plan, from 1, all shards together
-    uint64_t key;        // hash of operation and params in whatever order: equal inside a comparison group
-    const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
+    int place;           // position in the plan, from 1, counted over all shards
+    uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
+    const kb_desc* desc; // of a measurement inside another program; NULL: the case is of a plan
 } kbi_case;
 
 // clang-format off
-typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+typedef enum kbi_roof { // NO_ROOF: the device has no such peak; ABOVE_ALL: the rate exceeds every peak
     KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
     KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
@@ -3796,36 +3795,37 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations
-// a second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers
-// costs power, and so clock: `of` is what random ones reach, `most` what zeros do, above all true times of any data.
+// Measured peaks of a device, in bytes or operations per second. NaN: not measured; 0: the device lacks the unit;
+// KBI_UNTOLD: cannot be measured. Arithmetic draws power and lowers the clock, so the peak depends on the data.
 typedef struct kbi_roofs {
-    double of[KBI_ROOFS], most[KBI_ROOFS];
-    double took[KBI_ROOFS]; // seconds
+    double of[KBI_ROOFS];   // with random data
+    double most[KBI_ROOFS]; // with zeros: an upper bound for any data
+    double took[KBI_ROOFS]; // seconds of the measurement
 } kbi_roofs;
 #define KBI_UNTOLD (-1.0)
 
-static void kbi_roofs_clear(kbi_roofs* r) {
-    for (int i = 0; i < KBI_ROOFS; i++) r->of[i] = r->most[i] = r->took[i] = NAN;
-}
 static void kbi_roof_put(kbi_roofs* r, int which, double of, double most, double took) {
     r->of[which] = of;
     r->most[which] = most;
     r->took[which] = took;
 }
-static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
+static void kbi_roofs_clear(kbi_roofs* r) {
+    for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(r, i, NAN, NAN, NAN);
+}
+static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: not known
     return which >= 0 && !kbi_nan(r->of[which]) && r->of[which] > 0 ? r->of[which] : 0;
 }
 
 enum { KBI_COUNTERS = 16 };
-typedef struct kbi_counter { // by kb_count, or the hardware's
+typedef struct kbi_counter { // a value of kb_count or a hardware counter
     char name[64], unit[32];
     double value;
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
-// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// What kb_keep receives in a block of host work. BY_CALL: kbench calls the work through a pointer, so no compiler can
+// remove it.
 // clang-format off
 typedef enum kbi_kept {
     KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
@@ -3836,32 +3836,32 @@ typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
     int32_t queries;             // items are queries
-    int32_t constant;            // the inputs are
-    int32_t stage;               // whether it ran on shared buffers; -1: it ran alone
-    int32_t proven;              // the last run of the block wrote an output that a check liked
-    int32_t ungated;             // launches did not wait behind a gate, and nobody said that they would not
-    int32_t launches;            // whose mean is a sample
-    int64_t retaken;             // samples thrown away and taken again, because the process or the gate stood still
-    int32_t others;              // processes on this GPU
-    int32_t dtype;               // kb_dtype: of the case's elements
-    int32_t traffic, arithmetic; // kb_traffic and kb_dtype of kb_bytes_as and kb_flops_as; 0: not said
-    int32_t core;                // the roofs are those of one core of the host
+    int32_t constant;            // the inputs are constant
+    int32_t stage;               // ran on shared buffers; -1: ran alone
+    int32_t proven;              // a check passed on output of the last run of the block
+    int32_t ungated;             // launches were not queued behind the launch gate, unexpectedly
+    int32_t launches;            // per sample; a sample is their mean
+    int64_t retaken;             // samples that were repeated because the process or the gate stalled
+    int32_t others;              // other processes on this GPU
+    int32_t dtype;               // kb_dtype of the elements
+    int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
+    int32_t core;                // peaks are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
-    int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
-    int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
+    int32_t bias_fitted;         // the own time of an empty kernel was not measured
+    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8]; // "" for host work has no cache
-    int64_t n, rounds;       // of samples, of rounds
-    double* samples;         // ns, of a launch; a process that receives a result allocates its own arrays
-    double* round_ns;        // of each round of the comparison
-    double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
-    int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
+    char cache[8], timer[8];     // cache "": host work
+    int64_t n, rounds;           // number of samples and of rounds
+    double* samples;             // ns per launch; a process that receives a result allocates its own arrays
+    double* round_ns;            // for each round of the comparison
+    double* control_ns;          // A/A control, for each round; NULL: not the baseline
+    int32_t arms, contest;       // implementations compared in these rounds; plan index of the first one
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
-    double bias_error_ns;       // standard deviation of what the bias may be off
-    double bias_apart_ns;       // and of what of that it does not share with launches of another shape
-    double bytes, flops, items; // NaN: not said
+    int32_t kept;                // kbi_kept
+    double bias_error_ns;        // standard deviation of the bias
+    double bias_apart_ns;        // part of it that launches of another shape do not share
+    double bytes, flops, items;  // NaN: not given
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
     char kernel[256];
@@ -3869,12 +3869,12 @@ typedef struct kbi_measured {
     int64_t registers, shared_bytes, local_bytes;
     double occupancy;                                  // percent
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
-    double clock_low, clock_high;                      // of the SM clock over the samples
+    double clock_low, clock_high;                      // range of the SM clock during the samples
     char throttle[96];
-    int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
-    double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
-    kbi_roofs roofs;                          // as they were known when the case ended
-    double reached; // bytes a second of a launch that moves as many bytes, under the same cache mode; NaN: not known
+    int64_t preemptions;                      // of the process, during the samples; KB_NONE: not known
+    double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
+    kbi_roofs roofs;                          // at the end of the case
+    double reached; // bytes per second of a copy, read or write of as many bytes in the same cache mode; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3883,97 +3883,95 @@ typedef struct kbi_machine {
     char backend[8];
     int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
-    char gpu[96], driver[40], cuda[16], why[200];     // why: no GPU, for people
+    char gpu[96], driver[40], cuda[16], why[200];     // why: reason for no GPU
     int64_t memory, l2;
     kbi_roofs roofs, core;        // of the device; of one core of the host
-    double floor[3], bias[2];     // ns: cold, hot by events, graph; of an empty kernel
-    double own_error;             // ns, that an empty kernel may take more or less than thought; 0: it was measured
-    double quantum, empty_pair;   // ns, of events
-    char truth[64];               // what the bias was held against
-    double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
-    double counted_cold;          // percent, by the counters; NaN: not known, nobody asked, or
-    char counted_why[200];        // why
-    char tool[24];                // that changes how launches run: nothing is timed under it; "": none
-    int32_t simulated;            // host work as well
-    char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
-    int32_t boost;                // whether that may rise above its nominal rate; -1: not known
+    double floor[3], bias[2];     // ns. floor: empty kernel, cold, hot, graph; bias of events: cold, hot
+    double own_error;             // ns, uncertainty of an empty kernel's own time; 0: it was measured
+    double quantum, empty_pair;   // ns: step of event times; a pair of events without work between
+    char truth[64];               // reference of the bias
+    double cold;                  // share of an L2-sized buffer that the eviction pushes out; NaN: not known
+    double counted_cold;          // the same in percent by hardware counters; NaN: not known
+    char counted_why[200];        // reason for NaN
+    char tool[24];                // under which nothing is timed because it changes launches; "": none
+    int32_t simulated;            // the tool also changes host work
+    char cpus[200], governor[32]; // processors that the process may use; governor of their clock; "": not known
+    int32_t boost;                // the clock may exceed its nominal rate; -1: not known
 } kbi_machine;
 
-// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
-// 256 and of 1024 threads each.
+// Durations of empty kernels by CUPTI, in ns: [cold, hot][read, write][one block, one block per multiprocessor]
+// [32, 256, 1024 threads].
 typedef struct kbi_reference {
-    double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
+    double ns[KBI_EVENT_MODES][2][2][3];
 } kbi_reference;
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
     m->verified = m->stage = -1;
     m->settled = 1;
-    m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
-    m->bias_error_ns = m->bias_apart_ns = 0;
+    m->bytes = m->flops = m->items = m->max_error = m->tolerance = m->reached = NAN;
     m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = NAN;
     m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
     m->cpu_clock = m->cpu_waited = m->cpu_stolen = NAN;
     m->preemptions = KB_NONE;
     m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
     kbi_roofs_clear(&m->roofs);
-    m->reached = NAN;
 }
 
-// What the arithmetic of a case may be: the roof that it is held against, and those in whose place it may have gone
-// while the elements stayed what they are. kb_flops_as says it. KB_DTYPE says what is stored, so wider types may be
-// meant, and of f32 the narrower ones that libraries take for it; where nothing is said, all of them.
+// Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same element
+// type.
 typedef struct kbi_meant {
-    int base; // KBI_NO_ROOF: there is none of such a type
-    unsigned others;
+    int base;        // KBI_NO_ROOF: the type has no peak
+    unsigned others; // bits of kbi_roof
 } kbi_meant;
 
+// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or for f32
+// narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
 static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
     enum {
         KBI_TF32 = 1 << KBI_ROOF_TF32,
-        KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16, // the same units do both
+        KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
         KBI_FP8 = 1 << KBI_ROOF_FP8,
         KBI_INT8 = 1 << KBI_ROOF_INT8
     };
     static const struct {
         kb_dtype dtype;
-        int base;
-        unsigned said, stored; // others, where kb_flops_as said it and where KB_DTYPE did
-    } rows[] = { { KB_NODTYPE, KBI_ROOF_F32, 0, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 },
-                 { KB_F64, KBI_ROOF_F64, 0, 0 },
-                 { KB_F32, KBI_ROOF_F32, 0, KBI_TF32 | KBI_HALF },
-                 { KB_TF32, KBI_ROOF_TF32, 0, 0 },
-                 { KB_F16, KBI_ROOF_F16, KBI_HALF, KBI_HALF },
-                 { KB_BF16, KBI_ROOF_BF16, KBI_HALF, KBI_HALF },
-                 { KB_E4M3, KBI_ROOF_FP8, 0, KBI_HALF },
-                 { KB_E5M2, KBI_ROOF_FP8, 0, KBI_HALF },
-                 { KB_I8, KBI_ROOF_INT8, 0, KBI_HALF | KBI_FP8 },
-                 { KB_U8, KBI_ROOF_INT8, 0, KBI_HALF | KBI_FP8 } };
-    kbi_meant none = { KBI_NO_ROOF, 0 };
+        kbi_meant meant;
+    } rows[] = { { KB_NODTYPE, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 } },
+                 { KB_F64, { KBI_ROOF_F64, 0 } },
+                 { KB_F32, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF } },
+                 { KB_TF32, { KBI_ROOF_TF32, 0 } },
+                 { KB_F16, { KBI_ROOF_F16, KBI_HALF } },
+                 { KB_BF16, { KBI_ROOF_BF16, KBI_HALF } },
+                 { KB_E4M3, { KBI_ROOF_FP8, KBI_HALF } },
+                 { KB_E5M2, { KBI_ROOF_FP8, KBI_HALF } },
+                 { KB_I8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } },
+                 { KB_U8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } } };
+    kbi_meant meant = { KBI_NO_ROOF, 0 };
     for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (rows[i].dtype == dtype) none.base = rows[i].base, none.others = said ? rows[i].said : rows[i].stored;
-    return none;
+        if (rows[i].dtype == dtype) meant = rows[i].meant;
+    if (said && dtype != KB_F16 && dtype != KB_BF16) meant.others = 0;
+    return meant;
 }
 
 static kbi_meant kbi_arithmetic_of(const kbi_measured* m) {
     kbi_meant meant = kbi_meant_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
-    if (!m->core) return meant;
-    meant.others = 0; // the compiler's vectors have f64 and f32; what is smaller is computed in f32
-    if (meant.base != KBI_ROOF_F64 && meant.base != KBI_ROOF_INT8 && meant.base >= 0) meant.base = KBI_ROOF_F32;
-    if (meant.base == KBI_ROOF_INT8) meant.base = KBI_NO_ROOF;
+    if (!m->core || meant.base < 0) return meant;
+    meant.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
+    meant.base = meant.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(meant.base, KBI_ROOF_F32);
     return meant;
 }
 
-static int kbi_traffic_roof(int traffic) { // unsaid: copy
+static int kbi_traffic_roof(int traffic) { // not given: copy
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
-static const double kbi_roof_margin = 1.05; // so far above a roof nothing true was seen
-// But products differ by algorithm, and by the power that their numbers take (an H200: fp8 products of zeros in one
-// shape 8 % above those in another).
+static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
+// Matrix products need a larger margin: their rate depends on the algorithm and on the power that their data draw. On
+// an H200, fp8 products of zeros differ by 8 % between shapes.
 static const double kbi_product_margin = 1.1;
 
-// The first roof, from the base on, that so many operations a second may stand under: not known, or high enough.
+// The first peak, base first, that is not known or not below `rate` operations per second.
 static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
@@ -3984,12 +3982,11 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
         if (rate <= kbi_roof_margin * r->most[i]) return i;
         if (best < 0 || r->most[i] > r->most[best]) best = i;
     }
-    return best >= KBI_ROOF_TF32 && rate <= kbi_product_margin * r->most[best] ? best
-           : best >= 0                                                         ? KBI_ABOVE_ALL
-                                                                               : KBI_NO_ROOF;
+    if (best >= KBI_ROOF_TF32 && rate <= kbi_product_margin * r->most[best]) return best;
+    return best < 0 ? KBI_NO_ROOF : KBI_ABOVE_ALL;
 }
 
-static double* kbi_copy_reals(const void* from, int64_t n) { // not NULL, also of none
+static double* kbi_copy_reals(const void* from, int64_t n) { // the caller frees; never NULL
     double* to = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(n + 1));
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
@@ -4001,7 +3998,7 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-// Behind what a message says already.
+// Appends to a message, after "; " if it is not empty.
 static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
     size_t n = strlen(message);
     kbi_fit(message, n, size, n ? "; " : "");
@@ -4019,42 +4016,42 @@ KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) 
   >>profile   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
+enum { KBI_WISH_STREAMS = 1 }; // bit that requests the inspection of CUDA calls; higher bits: registered instruments
 
 // clang-format off
 typedef enum kbi_event_kind {
     KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
-typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+typedef enum kbi_limit { // resource that limits the warps on a multiprocessor
     KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
 } kbi_limit;
 // clang-format on
 
-typedef struct kbi_event { // of a run of the block; the run itself is one
+typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
     int64_t start, end;    // ns of one clock for host and device
     int64_t bytes;         // of a copy or a memset
-    int32_t kind, run;     // kbi_event_kind; which run
-    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
-    int32_t symbol;        // of a kernel: its name as the linker knows it; offset in the texts
-    uint32_t lane;         // its stream; of calls the thread
+    int32_t kind, run;     // kbi_event_kind; number of the run
+    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: unknown
+    int32_t symbol;        // linker name of a kernel; offset in the texts
+    uint32_t lane;         // stream; for calls: thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
     int32_t limit;   // kbi_limit
 } kbi_event;
 
-typedef struct kbi_gauge { // what the device showed beside them
-    int64_t at;
+typedef struct kbi_gauge { // state of the device at one time
+    int64_t at;            // ns of the clock of the events
     double sm_mhz, power_w; // NaN: not known
 } kbi_gauge;
 
-// One piece of memory: this, its events, its gauges, its counters, the bytes of its texts.
+// Profile in one block of memory: this structure, then its events, gauges, counters and texts.
 typedef struct kbi_inside {
-    int64_t events, gauges, counters, texts; // how many
-    int64_t dropped;                         // records that found no room
+    int64_t events, gauges, counters, texts; // numbers of elements; bytes of texts
+    int64_t dropped;                         // records lost for lack of buffer space
     int32_t runs, device;
-    double energy_mj, idle_w; // of a launch; with nothing at work. 0: not known
-    char message[400];        // why something that was asked for is not here; "": nothing
-    kbi_verdict verdict;      // of KBI_WISH_STREAMS
+    double energy_mj, idle_w; // mJ per launch; W of the idle device. 0: not known
+    char message[400];        // why a requested part is missing; "": none is missing
+    kbi_verdict verdict;      // of the inspection (KBI_WISH_STREAMS)
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -4064,15 +4061,12 @@ static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
-KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
-    return (const char*)(kbi_counters_of(in) + in->counters);
-}
+static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
 static size_t kbi_inside_size(const kbi_inside* in) {
-    return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
-           sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
+    return (size_t)(kbi_texts_of(in) + in->texts - (const char*)in);
 }
 
-static kbi_inside* kbi_inside_without(const char* why) { // to be freed
+static kbi_inside* kbi_inside_without(const char* why) { // an empty profile with a message; the caller frees it
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
     in->verdict.flag = -1;
@@ -4084,32 +4078,25 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
+// KB_RECORD as data, for functions that visit all keys of a record or find a key by name.
+// clang-format off
 typedef enum kbi_kind {
-    KBI_KIND_text,
-    KBI_KIND_real,
-    KBI_KIND_whole,
-    KBI_KIND_truth,
-    KBI_KIND_params,
-    KBI_KIND_samples,
-    KBI_KIND_flags,
-    KBI_KIND_status,
-    KBI_KIND_verdict
+    KBI_KIND_text, KBI_KIND_real, KBI_KIND_whole, KBI_KIND_truth, KBI_KIND_params, KBI_KIND_samples, KBI_KIND_flags,
+    KBI_KIND_status, KBI_KIND_verdict
 } kbi_kind;
-
-// --- where a record's values come from ---
+// clang-format on
 
 enum { KBI_FACTS = 16 };
-typedef struct kbi_environment { // what the system says of itself, by name
+typedef struct kbi_environment { // facts about the system, by name
     struct kbi_fact {
         const char* name;
         char value[72];
     } of[KBI_FACTS];
     int n;
-    char cpu[96]; // the processor's name
+    char cpu[96]; // name of the processor
 } kbi_environment;
 
-typedef struct kbi_session { // the same for every record of a run
+typedef struct kbi_session { // equal in all records of a run
     char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
     char* command;
     int64_t seed;
@@ -4122,9 +4109,9 @@ typedef struct kbi_key {
     kbi_kind kind;
     size_t offset, size; // in kb_result
     const char *group, *meaning;
-    bool withheld; // where the case has no time
+    bool withheld; // null if the case has no time
     kbi_source source;
-    size_t from; // offset in the source
+    size_t from; // offset in the structure that source names
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
@@ -4143,15 +4130,15 @@ static const kbi_key kbi_keys[] = {
 enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
-static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
+static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
     return names[v];
 }
 
-// Where a record has it: a kbi_field_ of its kind.
+// Address of a key's value in a record: a kbi_field_ of its kind.
 static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
 
-static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: none, or null
+static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: null, or not a number
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_real) return *(const kbi_field_real*)field;
     int64_t whole = key->kind == KBI_KIND_whole   ? *(const kbi_field_whole*)field
@@ -4160,7 +4147,7 @@ static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN:
     return whole == KB_NONE || (key->kind == KBI_KIND_truth && whole < 0) ? (double)NAN : (double)whole;
 }
 
-static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: none, or null
+static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: null, or not text
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_text) return *(const kbi_field_text*)field;
     if (key->kind == KBI_KIND_status) return kbi_status_name(*(const kbi_field_status*)field);
@@ -4169,7 +4156,7 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
-static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
+static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets null; lists become empty
     void* field = (char*)r + key->offset;
     memset(field, 0, key->size);
     if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
@@ -4190,8 +4177,8 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Takes what KB_RECORD names of a source: members of the key's own type, and texts as arrays, of which an empty one is
-// none.
+// Copies the members of a source structure that KB_RECORD names. Each has the type of its key; text is a char array,
+// and an empty one becomes null.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -4217,41 +4204,40 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_putf(s, "%lld", (long long)p->i);
 }
 
-// Whether two lists hold the same values, in whatever order.
-static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
-    bool same = n_a == n_b;
-    if (!n_a) return same; // no list at all
-    for (const kb_param* p = a; same && p < a + n_a; p++) {
-        same = false;
-        for (const kb_param* q = b; q < b + n_b && !same; q++)
-            same = p->type == q->type && kbi_is(p->name, q->name) &&
-                   (p->type == KB_AXIS_STRINGS ? kbi_same_text(p->s, q->s)
-                    : p->type == KB_AXIS_REALS ? memcmp(&p->r, &q->r, sizeof p->r) == 0
-                                               : p->i == q->i);
-    }
-    return same;
-}
-
-static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: not found
     for (int64_t i = 0; i < object->n; i++)
         if (strcmp(object->of[i].name, name) == 0) return &object->of[i];
     return NULL;
 }
 
-static double kbi_object_number(const kbi_field_params* object, const char* name) { // NaN: there is none
+static bool kbi_same_param(const kb_param* a, const kb_param* b) {
+    return a && b && a->type == b->type &&
+           (a->type == KB_AXIS_STRINGS ? kbi_same_text(a->s, b->s)
+            : a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0
+                                       : a->i == b->i);
+}
+
+// True if two lists hold the same parameters, in any order. Names are unique in a list.
+static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
+    for (int64_t i = 0; i < a->n; i++)
+        if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
+    return a->n == b->n;
+}
+
+static double kbi_object_number(const kbi_field_params* object, const char* name) { // NAN: no such number
     const kb_param* p = kbi_object_find(object, name);
     return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
 }
 
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: no such text
     const kb_param* p = kbi_object_find(object, name);
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// --- by name: the columns of the table, and every key that is a number or a text ---
+// --- names for --columns and --sort: columns of the table, and keys that are a number or text ---
 
-// Of the table, from left to right: title, key, width, drop, wide. When a line is too short, the column with drop 1 is
-// left out first, then the one with 2, and so on. Wide: only in a line of KBI_WIDE columns or more.
+// Columns of the table from left to right: identifier, title, key, width, drop, wide. If the terminal is too narrow,
+// columns are dropped in the order of drop, from 1. wide: only in terminals of at least KBI_WIDE columns.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -4270,48 +4256,44 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3, true)
 // clang-format on
 
-enum {
 #define KBI_X(name, title, key, width, drop, wide) name,
-    KBI_COLUMNS(KBI_X)
+enum { KBI_COLUMNS(KBI_X) KBI_COLUMN_COUNT };
 #undef KBI_X
-};
-
+#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
 static const struct {
     const char *title, *key;
     int width, drop;
     bool wide;
-} kbi_columns[] = {
-#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
-    KBI_COLUMNS(KBI_X)
+} kbi_columns[] = { KBI_COLUMNS(KBI_X) };
 #undef KBI_X
-};
-
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
+KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
 
 enum { KBI_UNITS_EACH = 4 };
-static const struct { // of a column, from small to large
+static const struct { // units of a column, from small to large; factors from the unit of the key
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
-} kbi_units[] = { { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
-                  { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
-                  { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
-                  { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
-                  { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
-                  { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
-                  { KBI_COLUMN_MEMORY,
-                    { "mem B", "mem KiB", "mem MiB", "mem GiB" },
-                    { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } } };
+} kbi_units[] = {
+    { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
+    { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
+    { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
+    { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
+    { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
+    { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
+    { KBI_COLUMN_MEMORY,
+      { "mem B", "mem KiB", "mem MiB", "mem GiB" },
+      { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } }
+};
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
-    const kbi_key* key; // what it shows
-    bool down;          // --sort: the largest first
-    char counter[128];  // which of the counters; "": the key is another
+    const kbi_key* key; // source of the value
+    bool down;          // --sort: the largest value first
+    char counter[128];  // name of the counter; "": not a counter
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
-static const kbi_key* kbi_key_named(const char* name) {
+static const kbi_key* kbi_key_named(const char* name) { // NULL: not found
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_same_name(kbi_keys[i].name, name)) return &kbi_keys[i];
     return NULL;
@@ -4326,20 +4308,19 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// false after an error message.
+// Finds a column, a unit of a column, a key with one value, or counter:NAME. False after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
-    int column = -1;
     memset(out, 0, sizeof *out);
     out->column = -1;
-    for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
+    for (int i = 0; i < KBI_COLUMN_COUNT; i++) {
         kbi_offer(&best, kbi_columns[i].title);
-        if (kbi_same_name(kbi_columns[i].title, name)) column = i;
+        if (kbi_same_name(kbi_columns[i].title, name)) out->column = i;
     }
     for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
         if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
-            column = kbi_units[i / KBI_UNITS_EACH].column;
-    if (column >= 0) return *out = kbi_shown_column(column), true;
+            out->column = kbi_units[i / KBI_UNITS_EACH].column;
+    if (out->column >= 0) return *out = kbi_shown_column(out->column), true;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         kbi_kind kind = kbi_keys[i].kind;
         if (kind == KBI_KIND_params || kind == KBI_KIND_samples || kind == KBI_KIND_flags) continue;
@@ -4351,24 +4332,24 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         snprintf(out->counter, sizeof out->counter, "%s", name + 8);
     }
     if (out->key) return true;
+    bool near = best.distance <= 3;
     kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
-              best.distance <= 3 ? "; nearest is '" : "", best.distance <= 3 ? best.name : "",
-              best.distance <= 3 ? "'" : "");
+              near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
     return false;
 }
 
-// "time,-gflops": how many there are, 0 after an error message.
+// Reads "time,-gflops". Returns the number of names; 0 after an error message.
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
         char name[160];
         bool down = kbi_is(option, "sort") && *p == '-';
-        int length = (int)strcspn(p, ",") - down;
-        snprintf(name, sizeof name, "%.*s", length, p + down);
+        int length = (int)strcspn(p += down, ",");
+        snprintf(name, sizeof name, "%.*s", length, p);
         if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN), 0;
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
-        p += length + down;
+        p += length;
         if (!*p) return n;
     }
 }
@@ -4376,6 +4357,13 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
 /*---------------------------------------------------------------------------------------------------------------
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
 ---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    if (x == KB_NONE)
+        kbi_puts(t, "null");
+    else
+        kbi_putf(t, "%lld", (long long)x);
+}
 
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
@@ -4386,33 +4374,22 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
         kbi_puts(t, ": ");
         if (p->type == KB_AXIS_STRINGS)
             kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS || p->i == KB_NONE)
-            kbi_json_real(t, p->type == KB_AXIS_REALS ? p->r : (double)NAN);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
         else
-            kbi_putf(t, "%lld", (long long)p->i);
+            kbi_json_whole(t, p->i);
     }
     kbi_puts(t, "}");
 }
 
-static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+static void kbi_json_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
+    const void* field = kbi_field(r, key);
     const kbi_field_samples* samples = (const kbi_field_samples*)field;
-    const char* before = "[";
-    int64_t whole;
-    int truth;
-    switch (kind) {
-    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    const char *words = kbi_field_words(r, key), *before = "[";
+    switch (key->kind) {
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole:
-        whole = *(const kbi_field_whole*)field;
-        if (whole == KB_NONE)
-            kbi_puts(t, "null");
-        else
-            kbi_putf(t, "%lld", (long long)whole);
-        break;
-    case KBI_KIND_truth:
-        truth = *(const kbi_field_truth*)field;
-        kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
-        break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_puts(t, !words ? "null" : *words == 'y' ? "true" : "false"); break;
     case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
     case KBI_KIND_samples:
         for (int64_t i = 0; i < samples->n; i++, before = ", ") kbi_puts(t, before), kbi_json_real(t, samples->of[i]);
@@ -4426,17 +4403,14 @@ static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
         }
         kbi_puts(t, *before == '[' ? "[]" : "]");
         break;
-    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
-    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    default: kbi_json_text(t, words);
     }
 }
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_puts(t, i ? ", \"" : "{\"");
-        kbi_puts(t, kbi_keys[i].name);
-        kbi_puts(t, "\": ");
-        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_json_field(t, r, &kbi_keys[i]);
     }
     kbi_puts(t, "}");
 }
@@ -4444,10 +4418,10 @@ static void kbi_json_result(kbi_text* t, const kb_result* r) {
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
     kbi_text t = KBI_BLANK;
     kbi_json_result(&t, result);
-    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
+    int64_t length = (int64_t)t.n, n = KBI_MIN(length, size - 1);
     if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
     kbi_text_free(&t);
-    return all;
+    return length;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4459,51 +4433,43 @@ const char KBI_DEMAND[] = KBENCH_VERSION;
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
-typedef struct kbi_placed { // an entry, and its place in the order of the source
-    kb_entry* entry;
-    intptr_t first, place; // first: the place of the first entry of its operation
-} kbi_placed;
-
-static int kbi_order_placed(const void* a, const void* b) {
-    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    int file = strcmp(x->entry->file, y->entry->file);
-    return x->first != y->first   ? (x->first > y->first ? 1 : -1)
-           : x->place != y->place ? (x->place > y->place ? 1 : -1)
-           : file                 ? file
-           : x->entry->line != y->entry->line
-               ? (x->entry->line > y->entry->line ? 1 : -1)
-               : (x->entry->order > y->entry->order) - (x->entry->order < y->entry->order);
+static int kbi_compare_entries(const void* a, const void* b) {
+    const kb_entry *x = *(kb_entry* const*)a, *y = *(kb_entry* const*)b;
+    int file = strcmp(x->file, y->file);
+    return file                 ? file
+           : x->line != y->line ? (x->line > y->line ? 1 : -1)
+                                : (x->order > y->order) - (x->order < y->order);
 }
 
-// The entries in order, operations together at the place of their first; to be freed.
+// The entries by file and line, grouped by operation at the place of its first entry. The caller frees the list.
 static kbi_registered kbi_registry(void) {
-    size_t n = (size_t)kbi_process.entry_count;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), (int)n };
-    kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
-    kbi_map operations = KBI_BLANK;
-    int k = 0;
-    memset(placed, 0, sizeof(kbi_placed) * n);
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) placed[k++].entry = e;
-    qsort(placed, n, sizeof *placed, kbi_order_placed); // by file and line
-    for (int i = 0; i < all.n; i++) {
-        uint64_t key = kbi_hash(0, placed[i].entry->operation);
+    size_t n = (size_t)kbi_process.entry_count, k = 0;
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kb_entry** sorted = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
+    size_t* next = (size_t*)kbi_grow(NULL, sizeof(size_t) * n); // next entry of the same operation; n: none
+    kbi_map operations = KBI_BLANK;                             // last entry of each operation
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
+    qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = kbi_hash(0, sorted[i]->operation);
         kbi_mapped* slot = kbi_map_find(&operations, key);
-        if (!slot->key) kbi_map_take(&operations, slot, key, i);
-        placed[i].place = i, placed[i].first = slot->at;
+        if (slot->key) next[slot->at] = i;
+        kbi_map_take(&operations, slot, key, (intptr_t)i);
+        next[i] = n;
     }
-    qsort(placed, n, sizeof *placed, kbi_order_placed); // by operation
-    for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
-    KBENCH_FREE(placed);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n && sorted[j]; j = next[j]) all.of[all.n++] = sorted[j], sorted[j] = NULL;
+    KBENCH_FREE(sorted);
+    KBENCH_FREE(next);
     KBENCH_FREE(operations.slots);
-    kbi_set_free(&kbi_process.entry_set);
     return all;
 }
 
-// What the macros make of a name: its text, or what string literals hold, one behind the other.
+// Text of a macro argument: the argument itself, or the concatenation of its string literals. otherwise: for no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
-    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the program, like the entry
+    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the entry, until the program ends
     while (*p == '"') {
         for (p++; *p && *p != '"'; p++) {
             if (*p == '\\' && (p[1] == '"' || p[1] == '\\')) p++;
@@ -4512,7 +4478,7 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
         p += *p == '"';
         p += strspn(p, " ");
     }
-    if (*p) n = strlen(s), memcpy(name, s, n); // not literals alone
+    if (*p) n = strlen(s), memcpy(name, s, n); // not only literals
     name[n] = 0;
     if (n) return name;
     KBENCH_FREE(name);
@@ -4520,28 +4486,27 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
 }
 
 void kb_add_from(kb_entry* entry, const kb_build* build) {
-    for (const kb_entry* e = kbi_process.entry_set.n ? NULL : kbi_process.entries; e; e = e->next)
-        kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)e);
-    if (!kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)entry)) return;
+    if (entry->next || (kbi_process.entries && entry == kbi_process.last_entry)) return; // added before
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    // clang copies a module's benchmarks, with what registers them, into each file that imports the module
+    // clang registers the benchmarks of a module again in each file that imports the module
     for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
         if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
             kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
             return;
     if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
+    if (!kbi_process.entries) kbi_process.last_entry = entry;
     entry->next = kbi_process.entries;
     kbi_process.entries = entry;
     kbi_process.entry_count++;
 }
 
 void kb_add_output(kb_output* output) {
-    kb_output** at = &kbi_process.outputs;
-    while (*at && *at != output) at = &(*at)->next;
-    *at = output;
+    kb_output** link = &kbi_process.outputs;
+    while (*link && *link != output) link = &(*link)->next;
+    *link = output;
 }
 
 static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
@@ -4551,14 +4516,15 @@ static kb_output* kbi_output_named(const char* option) { // NULL: none is regist
 }
 
 void kb_add_instrument(kb_instrument* instrument) {
-    kb_instrument** at = &kbi_process.instruments;
-    while (*at && *at != instrument) at = &(*at)->next;
-    if (!*at && kbi_process.instrument_count == 30) {
+    kb_instrument** link = &kbi_process.instruments;
+    while (*link && *link != instrument) link = &(*link)->next;
+    if (*link) return;
+    if (kbi_process.instrument_count == 30) {
         kbi_error("more than 30 instruments: --%s is left out", instrument->option ? instrument->option : "(none)");
         return;
     }
-    if (!*at) instrument->bit = 2u << kbi_process.instrument_count++; // KBI_WISH_STREAMS is the first one
-    *at = instrument;
+    instrument->bit = 2u << kbi_process.instrument_count++; // bit 0 is KBI_WISH_STREAMS
+    *link = instrument;
 }
 
 void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build) {
@@ -12590,7 +12556,7 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
 // Whether two differ in nothing but the implementation, and come from one run on one device.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
-           kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
+           kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
 // An operation that has no other case shares its heading; a record of no plan does as well.
