@@ -146,7 +146,7 @@ def near_rows(what, got, want, bound, least=0.0):
 def near_each(what, got, want):
     got, want = got.double(), want.double().reshape(got.shape)
     off = float(((got - want).abs() / (want.abs() + 1)).max())
-    check(what, off <= NORM["f32"], f"a row of one column is off by {off:.3g}")
+    check(what, off <= NORM["f32"], f"an element is off by {off:.3g}")
 
 
 def masked_rows(dtype, columns):
