@@ -3249,10 +3249,10 @@ static double kbi_trigamma(double x) {
 
 // --- fresh processes ---
 
-typedef struct kbi_spread {       // of the log medians of a case, or the log ratios of an implementation, over processes
-    int n;                        // processes that gave a value
-    double mean, lo, hi;          // mean and its 95 % interval; NAN if n < 2
-    double sd, df;                // pooled standard deviation of one process, and its degrees of freedom
+typedef struct kbi_spread { // of the log medians of a case, or the log ratios of an implementation, over processes
+    int n;                  // processes that gave a value
+    double mean, lo, hi;    // mean and its 95 % interval; NAN if n < 2
+    double sd, df;          // pooled standard deviation of one process, and its degrees of freedom
     double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
@@ -3367,7 +3367,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
-    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that prevents overflow and underflow of squares
+    double difference = 0, norm = 0, unit = 1; // unit: a power of two that prevents overflow and underflow of squares
     bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
@@ -3443,8 +3443,7 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->main = body;
     f->user = user;
     f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
-    void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* stack = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) return false;
     mprotect(stack, 4096, PROT_NONE); // a stack overflow crashes instead of corrupting memory
     f->stack = (char*)stack;
@@ -3620,17 +3619,17 @@ typedef struct kbi_measured {
     int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8];     // cache "": host work
-    int64_t n, rounds;           // number of samples and of rounds
-    double* samples;             // ns per launch; a process that receives a result allocates its own arrays
-    double* round_ns;            // for each round of the comparison
-    double* control_ns;          // A/A control, for each round; NULL: not the baseline
-    int32_t arms, contest;       // implementations compared in these rounds; plan index of the first one
+    char cache[8], timer[8]; // cache "": host work
+    int64_t n, rounds;       // number of samples and of rounds
+    double* samples;         // ns per launch; a process that receives a result allocates its own arrays
+    double* round_ns;        // for each round of the comparison
+    double* control_ns;      // A/A control, for each round; NULL: not the baseline
+    int32_t arms, contest;   // implementations compared in these rounds; plan index of the first one
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int32_t kept;                // kbi_kept
-    double bias_error_ns;        // standard deviation of the bias
-    double bias_apart_ns;        // part of it that launches of another shape do not share
-    double bytes, flops, items;  // NaN: not given
+    int32_t kept;                               // kbi_kept
+    double bias_error_ns;                       // standard deviation of the bias
+    double bias_apart_ns;                       // part of it that launches of another shape do not share
+    double bytes, flops, items;                 // NaN: not given
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
     char kernel[256];
@@ -3643,7 +3642,8 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
     kbi_roofs roofs;                          // at the end of the case
-    double reached; // bytes per second of a copy, read or write of as many bytes in the same cache mode; NaN: not known
+    double
+        reached; // bytes per second of a copy, read or write of as many bytes in the same cache mode; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3808,8 +3808,8 @@ typedef struct kbi_event { // a run of the block, or a call, kernel, copy or mem
     int32_t limit;   // kbi_limit
 } kbi_event;
 
-typedef struct kbi_gauge { // state of the device at one time
-    int64_t at;            // ns of the clock of the events
+typedef struct kbi_gauge {  // state of the device at one time
+    int64_t at;             // ns of the clock of the events
     double sm_mhz, power_w; // NaN: not known
 } kbi_gauge;
 
@@ -4042,17 +4042,15 @@ static const struct { // units of a column, from small to large; factors from th
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
-} kbi_units[] = {
-    { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
-    { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
-    { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
-    { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
-    { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
-    { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
-    { KBI_COLUMN_MEMORY,
-      { "mem B", "mem KiB", "mem MiB", "mem GiB" },
-      { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } }
-};
+} kbi_units[] = { { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
+                  { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
+                  { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_MEMORY,
+                    { "mem B", "mem KiB", "mem MiB", "mem GiB" },
+                    { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } } };
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -4203,7 +4201,7 @@ const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
 static int kbi_compare_entries(const void* a, const void* b) {
-    const kb_entry *x = *(kb_entry* const*)a, *y = *(kb_entry* const*)b;
+    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
     int file = strcmp(x->file, y->file);
     return file                 ? file
            : x->line != y->line ? (x->line > y->line ? 1 : -1)
@@ -4317,137 +4315,133 @@ enum {
 };
 
 enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
-typedef struct kbi_strings { // the values of an option given more than once
+typedef struct kbi_strings { // values of a repeatable option
     const char* of[KBI_LISTS];
     int n;
 } kbi_strings;
 
 typedef const char* kbi_two[2];
 typedef struct kbi_none {
-    char none; // a structure of C has a member
+    char none; // C has no empty structure
 } kbi_none;
 
-// What an option means beside others, in kb_option.rules.
+// How an option combines with others, in kb_option.rules.
 enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
     KBI_CHOOSES = 4,       // selects cases
     KBI_IDLE = 8,          // is done instead of a run
     KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
-    KBI_GPU = 32,          // without effect on host code
+    KBI_GPU = 32,          // has no effect on host code
     KBI_WRITES = 64,       // writes records to a file
     KBI_EFFORT = 128,      // replaces the options of kb_default
     KBI_APART = 256,       // the options of kb_default do not apply
-    KBI_IN_LOAD = 512,     // allowed beside --load
-    KBI_IN_COMPARE = 1024, // allowed beside --compare
-    KBI_IN_RACE = 2048,    // allowed beside --race
-    KBI_REST = 4096,       // what stands behind -- is for it
+    KBI_IN_LOAD = 512,     // allowed with --load
+    KBI_IN_COMPARE = 1024, // allowed with --compare
+    KBI_IN_RACE = 2048,    // allowed with --race
+    KBI_REST = 4096,       // takes the words after --
     KBI_RARE = 8192,       // only in --help all
+    KBI_COMMON = 8192,     // in KBI_OPTIONS, the opposite of KBI_RARE: also in --help
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
+    KBI_SELECTS_SHOWN = KBI_SELECTS | KBI_IN_SHOWN,
     KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
-// An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
-// limits of the value, rules. An argument in brackets is given behind a = only. Rows without a group are not shown.
+// A row: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An argument
+// in brackets is optional and follows a =. Options without a group are not in --help.
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
-// Rows of common kinds: without a value, a text, texts, a time, a percentage, a number from 1 up, one of several words.
+// Rows without value, with a text, several texts, a time, a percentage, a whole number from 1, one of several words.
 #define KBI_BARE(x, id, name, group, help, rules) x(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
 #define KBI_TEXT(x, id, name, argument, group, help, rules) \
     x(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
 #define KBI_LIST(x, id, name, argument, group, help, rules) \
     x(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, rules)
 #define KBI_SPAN(x, id, name, group, help, low, rules) \
-    x(id, name, "T", group, help, double, kbi_take_time, KBI_FROM(low, 0), rules)
+    x(id, name, "T", group, help, double, kbi_take_number, KBI_FROM(low, 0), rules)
 #define KBI_SHARE(x, id, name, group, help, low, high, rules) \
-    x(id, name, "PCT", group, help, double, kbi_take_percent, KBI_FROM(low, high), rules)
+    x(id, name, "PCT", group, help, double, kbi_take_number, KBI_FROM(low, high), rules)
 #define KBI_NUMBER(x, id, name, group, help, high, rules) \
-    x(id, name, "N", group, help, int64_t, kbi_take_count, KBI_FROM(1, high), rules)
+    x(id, name, "N", group, help, int64_t, kbi_take_number, KBI_FROM(1, high), rules)
 #define KBI_WORD(x, id, name, argument, group, help, words, rules) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), rules)
 // clang-format off
 #define KBI_OPTIONS(x) \
-    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD) \
+    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD | KBI_COMMON) \
     KBI_BARE(x, list_ops, "list-ops", "choose", "print operations, directions, dtypes and implementations", \
-      KBI_INSTEAD | KBI_RARE) \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", \
-      KBI_INSTEAD | KBI_RARE) \
+      KBI_INSTEAD) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", KBI_INSTEAD) \
     KBI_LIST(x, op, "op", "A,B", "choose", "operations; aliases: swish, gelu, loss", \
-      KBI_SELECTS | KBI_IN_SHOWN) \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", \
-      KBI_SELECTS | KBI_RARE) \
+      KBI_SELECTS_SHOWN | KBI_COMMON) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
     x(axis, "axis", "NAME=LIST", "choose", "replace the values of an axis: -a rows=512,1k:8k:*2", kbi_strings, \
-      kbi_take_axis, \
-      KBI_ANY, KBI_SELECTS) \
+      kbi_take_axis, KBI_ANY, KBI_SELECTS | KBI_COMMON) \
     KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (the same as FILTER)", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
+      KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", KBI_SELECTS_SHOWN) \
     x(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
-      kbi_take_shard, KBI_ANY, KBI_RARE) \
+      kbi_take_shard, KBI_ANY, 0) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
       KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu; 0" : "cpu is the only device in a build without CUDA", \
-      const char*, kbi_take_device, KBI_ANY, 0) \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", KBI_EFFORT) \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, 100, \
-      KBI_EFFORT | KBI_RARE) \
-    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT | KBI_RARE) \
-    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT | KBI_RARE) \
+      const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", \
+      KBI_EFFORT | KBI_COMMON) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, \
+      100, KBI_EFFORT) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT) \
     KBI_SPAN(x, budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
-      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
+      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE | KBI_COMMON) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "number of rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-      KBI_EFFORT | KBI_RARE) \
-    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT | KBI_RARE) \
-    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", \
-      KBI_LAUNCHES_LIMIT, KBI_RARE) \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, \
-      kbi_take_warmup, KBI_FROM(0, 1000000), KBI_RARE) \
-    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, KBI_RARE) \
-    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", KBI_RARE) \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE | KBI_RARE) \
-    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU | KBI_RARE) \
-    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU) \
-    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU | KBI_RARE) \
+      KBI_EFFORT) \
+    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", KBI_LAUNCHES_LIMIT, \
+      0) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, kbi_take_warmup, \
+      KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, 0) \
+    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", 0) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE) \
+    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
+    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
+    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU) \
     KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both alternately, or wall", \
-      "events,cupti,both,wall", \
-      KBI_GPU | KBI_RARE) \
-    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", KBI_RARE) \
-    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", KBI_RARE) \
-    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", KBI_RARE) \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", KBI_RARE) \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, 0) \
-    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", KBI_RARE) \
-    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, KBI_RARE) \
-    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), \
-      KBI_RARE) \
-    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", KBI_WRITES | KBI_IN_LOAD) \
+      "events,cupti,both,wall", KBI_GPU) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
+    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", 0) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", 0) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", 0) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, \
+      KBI_COMMON) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", 0) \
+    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_number, KBI_FROM(0, INT64_MAX), \
+      0) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", \
+      KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
-      KBI_WRITES | KBI_IN_LOAD) \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", \
-      KBI_WRITES | KBI_IN_LOAD | KBI_RARE) \
+      KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", KBI_WRITES | KBI_IN_LOAD) \
     x(sort, "sort", "KEY,-KEY", "out", "sort rows by KEY, -KEY descending, per operation", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "columns of the table; also keys of the record", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto (on a terminal)", "always,auto,never", \
-      KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", KBI_RARE) \
-    KBI_BARE(x, version, "version", "out", "print the version", KBI_RARE) \
+      KBI_ALWAYS) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS) \
+    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS) \
+    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", 0) \
+    KBI_BARE(x, version, "version", "out", "print the version", 0) \
     KBI_BARE(x, env, "env", "look inside", "print the machine; with two files, the differences", \
-      KBI_INSTEAD | KBI_IN_LOAD) \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
-      KBI_IN_LOAD)
+      KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
 enum kbi_option_id {
@@ -4458,17 +4452,17 @@ enum kbi_option_id {
 };
 
 typedef struct kbi_options {
-    bool on[KBI_OPTION_COUNT]; // whether an option was given
+    bool on[KBI_OPTION_COUNT]; // true if the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
     double warmup_time;   // seconds; negative: not given
     int64_t warmup_count; // samples; negative: not given
     int64_t min_samples, max_samples;
-    int64_t shards; // of which --shard is one, counted from 1; 0: all of the plan
-    int64_t gpu;
-    char** rest;     // the words behind --, for an option that takes them; NULL: none
-    bool usual;      // the options of kb_default are among them
+    int64_t shards;  // number of shards; shard counts from 1; 0: the whole plan
+    int64_t gpu;     // index
+    char** rest;     // the words after --, for an option with KBI_REST; NULL: none
+    bool usual;      // the options of kb_default apply
     char words[256]; // the words of kb_default
     int argc;
     char** argv;
@@ -4500,8 +4494,7 @@ static bool kbi_refuse_value(const kb_option* option, const char* takes, const c
     return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
 }
 
-// One of the option's words, "a,b,c".
-static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
+static bool kbi_take_word(const kb_option* option, void* values, const char* value) { // words: "a,b,c"
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, option->words, value);
 }
@@ -4517,7 +4510,7 @@ static bool kbi_take_list(const kb_option* option, void* values, const char* val
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
 }
 
-// "200ms", "3s", "1.5m": seconds; negative when it is none.
+// Reads "200ms", "3s" or "1.5m" in seconds; negative for other texts.
 static double kbi_parse_time(const char* s) {
     static const struct {
         const char* unit;
@@ -4541,36 +4534,27 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
-    double t = kbi_parse_time(value);
-    if (t < option->low || t < 0)
-        return kbi_refuse_value(option,
-                                option->low > 0 ? "a time above 0 with its unit, as in 200ms or 3s"
-                                                : "a time with its unit, as in 200ms or 3s",
-                                value);
-    *(double*)kbi_option_field(option, values) = t;
+// A time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
+static bool kbi_take_number(const kb_option* option, void* values, const char* value) {
+    void* field = kbi_option_field(option, values);
+    const char *above = option->low > 0 ? " above 0" : "", *kind = option->argument;
+    char takes[80], *end;
+    if (*kind == 'N') {
+        if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)field)) return true;
+        snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
+                 (long long)option->high);
+        return kbi_refuse_value(option, takes, value);
+    }
+    double x = *kind == 'T' ? kbi_parse_time(value) : kbi_real_of(value, &end);
+    bool good = *kind == 'T' || (end != value && (!*end || kbi_is(end, "%")) && x <= (double)option->high);
+    snprintf(takes, sizeof takes, "a %s%s%s", *kind == 'T' ? "time" : "percentage", above,
+             *kind == 'T' ? " with its unit, as in 200ms or 3s" : ", as in 0.5");
+    if (!good || !(x >= option->low && x >= 0)) return kbi_refuse_value(option, takes, value);
+    *(double*)field = *kind == 'T' ? x : x / 100;
     return true;
 }
 
-static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
-    char takes[80];
-    snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
-             (long long)option->high);
-    return kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)) ||
-           kbi_refuse_value(option, takes, value);
-}
-
-// A share: "5" and "5%" are 0.05.
-static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
-    char* end;
-    double x = kbi_real_of(value, &end);
-    bool good = end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high;
-    if (good) *(double*)kbi_option_field(option, values) = x / 100;
-    return good || kbi_refuse_value(
-                       option, option->low > 0 ? "a percentage above 0, as in 0.5" : "a percentage, as in 5", value);
-}
-
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and the others
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4600,23 +4584,22 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
     bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
-    ((kbi_options*)values)->gpu = 0;
-    if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
-        return kbi_take_text(option, values, value);
+    int64_t* gpu = &((kbi_options*)values)->gpu;
+    *gpu = 0;
+    if (named || kbi_parse_whole(value, 0, 1023, gpu)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, "a number, all or cpu", value);
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed;
-    char ours[200];
+    char text[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
-    if (!kbi_cpus_allowed(&allowed))
-        return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
+    kbi_cpus_allowed(&allowed);
     for (int i = 0; i < KBI_COUNT(list.of); i++)
         if (list.of[i] & ~allowed.of[i])
             return kbi_error("--cpu %s: this process may run on %s only", value,
-                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                             kbi_cpus_show(&allowed, text, sizeof text)),
                    false;
     return kbi_take_text(option, values, value);
 }
@@ -4628,56 +4611,45 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
 }
 
-// Google Benchmark's spelling: "all", or a pattern; "-" before it excludes.
-static bool kbi_take_gbench_filter(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    if (kbi_is(value, "all")) return true;
-    if (*value == '-') return kbi_add_string(option->name, &o->exclude, value + 1);
-    return kbi_add_string(option->name, &o->filter, value);
-}
-
-// Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
-static bool kbi_shard_of_slurm(kbi_options* o) {
+// K/N, or the task of a Slurm job array. Arrays with unequal steps are rejected: their tasks cannot be numbered.
+static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
-    int64_t x[] = { -1, 0, -1, 1, -1 };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        char variable[40];
-        snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        const char* s = getenv(variable);
-        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
-            return kbi_error("%s is '%s'; it must be a number of at least %d", variable, s, i > 2), false;
+    int64_t task[] = { -1, 0, -1, 1, -1 };
+    kbi_options* o = (kbi_options*)values;
+    const char* slash = strchr(value, '/');
+    char text[40];
+    bool good = true;
+    if (!kbi_is(value, "auto")) {
+        snprintf(text, sizeof text, "%.*s", (int)(slash ? slash - value : 0), value);
+        good = slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) &&
+               kbi_parse_whole(text, 1, o->shards, &o->shard);
+        return good || kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
     }
-    o->shards = (x[2] - x[1]) / x[3] + 1;
-    o->shard = (x[0] - x[1]) / x[3] + 1;
-    if (x[0] >= x[1] && x[0] <= x[2] && (x[0] - x[1]) % x[3] == 0 && (x[4] < 0 || x[4] == o->shards)) return true;
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        snprintf(text, sizeof text, "SLURM_ARRAY_TASK_%s", names[i]);
+        const char* s = getenv(text);
+        good = good && (!s || kbi_parse_whole(s, i > 2, KBI_SHARDS, &task[i]));
+    }
+    o->shards = (task[2] - task[1]) / task[3] + 1;
+    o->shard = (task[0] - task[1]) / task[3] + 1;
+    good = good && task[0] >= task[1] && task[0] <= task[2] && (task[0] - task[1]) % task[3] == 0;
+    if (good && (task[4] < 0 || task[4] == o->shards)) return true;
     return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
                      "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
            false;
-}
-
-static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    const char* slash = strchr(value, '/');
-    char k[24];
-    if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
-    snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
-    if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
-        return true;
-    return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
 }
 
 // --- all options: those of the kit, then those of add-ons ---
 
 static const kb_option kbi_options_table[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
-    { name, argument, group, help, read, offsetof(kbi_options, id), limits, rules },
+    { name, argument, group, help, read, offsetof(kbi_options, id), limits, (rules) ^ KBI_RARE },
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
 };
 
 static const kbi_options* kbi_options_now; // of this run
 
-// The options of the kit; those of add-ons are linked behind them.
 static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL, false, NULL };
 
 void kb_add_options(kb_option_set* set) {
@@ -4685,11 +4657,12 @@ void kb_add_options(kb_option_set* set) {
     while (last != set && last->next) last = last->next;
     if (last == set) return;
     last->next = set, set->next = NULL;
-    if (!set->given) set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // for good, like the set
+    if (!set->given)
+        set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // never freed, like the set
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// The set that has option k, counted over all sets. k becomes its place in that set. NULL: there are fewer options.
+// The set of option *k, counted over all sets; *k becomes its index in that set. NULL if there are fewer options.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4706,7 +4679,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of these rules, from option *k on; *k is then the one behind it. NULL: none.
+// The next given option with one of these rules, from option *k on. *k becomes the index after it. NULL: none.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4718,19 +4691,24 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned rules) {
     return kbi_option_next(o, rules, &k);
 }
 
-// Gives an output or instrument a row of its own, unless an add-on's set has one of that name. False after a message.
+// Index of an option by its name; -1: there is none.
+static int kbi_option_index(const char* name) {
+    for (int k = 0; kbi_option_at(k); k++)
+        if (kbi_is(kbi_option_at(k)->name, name)) return k;
+    return -1;
+}
+
+// Adds the option of an output or instrument, unless an add-on has an option of that name. False after a message.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
-    for (int k = 0; name && kbi_option_at(k); k++) {
-        if (!kbi_is(kbi_option_at(k)->name, name)) continue;
-        if (k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
-            kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name", name);
-        return k >= KBI_OPTION_COUNT || k == KBI_OPTION_csv;
-    }
-    if (!name) return true;
+    int k = kbi_option_index(name);
+    if (k >= 0 && k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
+        return kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name",
+                         name),
+               false;
+    if (!name || k >= 0) return true;
     memset(row, 0, sizeof *row);
-    row->name = name, row->argument = argument, row->group = group, row->help = help;
-    row->rules = rules;
+    row->name = name, row->argument = argument, row->group = group, row->help = help, row->rules = rules;
     set->options = row;
     set->count = 1;
     set->given = &set->own;
@@ -4749,44 +4727,41 @@ static void kbi_help_row(const kb_option* option) {
     printf("  %-22s %s\n", left, option->help);
 }
 
-// The options that are used most, or all by groups.
+// Prints the common options, or all options by group.
 static void kbi_help(bool all) {
+    const kb_option* option;
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
-    if (!all) {
-        printf("\n");
-        for (int k = 0; kbi_option_at(k); k++)
-            if (kbi_option_shown(kbi_option_at(k)) && !(kbi_option_at(k)->rules & KBI_RARE))
-                kbi_help_row(kbi_option_at(k));
-        printf(
-            "\nFILTER is a regular expression on case names.\n--help all lists all options, values and exit codes.\n");
-        return;
-    }
-    for (int k = 0; kbi_option_at(k); k++) {
-        const char* group = kbi_option_shown(kbi_option_at(k)) ? kbi_option_at(k)->group : NULL;
-        for (int i = 0; i < k && group; i++)
-            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group)) group = NULL;
-        if (group) printf("\n%s\n", group);
-        for (int i = k; group && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
-            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group))
+    if (!all) printf("\n");
+    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
+        if (!kbi_option_shown(option)) continue;
+        if (!all && !(option->rules & KBI_RARE)) kbi_help_row(option);
+        bool first = all;
+        for (int i = 0; i < k && first; i++)
+            first = !kbi_option_shown(kbi_option_at(i)) || !kbi_is(kbi_option_at(i)->group, option->group);
+        if (first) printf("\n%s\n", option->group);
+        for (int i = k; first && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
+            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, option->group))
                 kbi_help_row(kbi_option_at(i));
     }
-    printf("\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
-           "Values of an axis may be ranges: 1:64:*2, 0:100:+25. The suffixes k, M, G and T\n"
-           "of whole numbers are powers of 1024. Times carry a unit: 200ms, 3s.\n"
-           "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
-           "4 inconclusive (--fail-on noise), 77 every case needs a GPU and there is none,\n"
-           "130 interrupted.\n");
+    printf(all ? "\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
+                 "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
+                 "Values of an axis may be ranges: 1:64:*2, 0:100:+25. The suffixes k, M, G and T\n"
+                 "of whole numbers are powers of 1024. Times carry a unit: 200ms, 3s.\n"
+                 "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
+                 "4 inconclusive (--fail-on noise), 77 every case needs a GPU and there is none,\n"
+                 "130 interrupted.\n"
+               : "\nFILTER is a regular expression on case names.\n"
+                 "--help all lists all options, values and exit codes.\n");
 }
 
 // --- the command line ---
 
-// An error for a name that no option has: which header has it, or the nearest name.
+// Reports an unknown option: the add-on that has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure;
-    } addons[4] = {
+    } addons[] = {
         { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
           "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
@@ -4795,10 +4770,6 @@ static void kbi_option_unknown(const char* word, const char* name) {
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
-    if (kbi_is(name, "part")) {
-        kbi_error("%s is no longer an option: use --budget T, the time for all cases together", word);
-        return;
-    }
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
@@ -4807,33 +4778,33 @@ static void kbi_option_unknown(const char* word, const char* name) {
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[4][400];
-    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
-        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
-        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
-    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help all lists them)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
 }
 
-// The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
+// Index of an option by its first n bytes on the command line ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
     static const struct {
         const char *word, *name;
-    } aliases[] = { { "-a", "axis" }, { "-v", "verbose" },   { "-q", "quiet" },
-                    { "-h", "help" }, { "--quick", "fast" }, { "--benchmark_out", "gbench" } };
+    } aliases[] = { { "-a", "axis" },
+                    { "-v", "verbose" },
+                    { "-q", "quiet" },
+                    { "-h", "help" },
+                    { "--quick", "fast" },
+                    { "--benchmark_out", "gbench" },
+                    { "--benchmark_filter", "filter" } };
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)n, s);
     const char* name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
     for (int i = 0; i < KBI_COUNT(aliases); i++)
         if (kbi_is(word, aliases[i].word)) name = aliases[i].name;
-    for (int k = 0; kbi_option_at(k); k++)
-        if (kbi_is(kbi_option_at(k)->name, name)) return k;
-    return kbi_option_unknown(word, name), -1;
+    int k = kbi_option_index(name);
+    if (k < 0) kbi_option_unknown(word, name);
+    return k;
 }
 
-// Option k with its value, NULL where it has none; false after an error message.
+// Sets option k. value is NULL if there is none. False after an error message.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4845,7 +4816,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// An option with the values behind it. Gives how many words it took, 0 after an error message.
+// Reads an option with its values. Returns the number of words that it takes; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4854,9 +4825,8 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') { // the next word, unless that is an option or a file's odd name
-        bool none = words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]);
-        if (none)
+    if (argument && !equals && *argument != '[') { // the next word, unless it looks like an option
+        if (words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]))
             return kbi_error("--%s needs %s behind it%s", option->name, argument,
                              file ? "; a name that begins with - stands behind a =" : ""),
                    0;
@@ -4865,8 +4835,7 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    bool standard = kbi_is(value, "/dev/stdout") || kbi_is(value, "/dev/fd/1") || kbi_is(value, "/proc/self/fd/1");
-    if (file && standard && (!own || own->fill)) value = "-"; // others open it themselves
+    if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-"; // other outputs open the file
     if (!kbi_option_set(o, k, value)) return 0;
     int most = option->rules & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
@@ -4891,14 +4860,14 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-// The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
+// Applies the options of kb_default if the command line neither selects cases nor sets how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
-    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
-    if (all && (!kbi_process.usual || says))
+    bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
+    if (all && (!kbi_process.usual || chosen))
         return kbi_error(
                    "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
                false;
-    if (!kbi_process.usual || all || says || kbi_option_any(o, KBI_APART)) return true;
+    if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
     snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
@@ -4910,40 +4879,36 @@ static bool kbi_options_usual(kbi_options* o) {
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
-// Whether no option silently takes away what another one asks for; false after an error message.
+// False, after an error message, if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
-    static const struct {
-        int a;
-        const char* value; // of a; NULL: any
-        int b;
-        const char* why;
-    } rows[] = { { KBI_OPTION_cold, NULL, KBI_OPTION_hot, "" },
-                 { KBI_OPTION_cold, NULL, KBI_OPTION_rotate, "" },
-                 { KBI_OPTION_hot, NULL, KBI_OPTION_rotate, "" },
-                 { KBI_OPTION_fast, NULL, KBI_OPTION_thorough, "" },
-                 { KBI_OPTION_iters, NULL, KBI_OPTION_rounds, ": both say how many samples there are" },
-                 { KBI_OPTION_quiet, NULL, KBI_OPTION_verbose, "" },
-                 { KBI_OPTION_color, NULL, KBI_OPTION_no_color, "" },
-                 { KBI_OPTION_all, NULL, KBI_OPTION_budget, "" },
-                 { KBI_OPTION_fresh, NULL, KBI_OPTION_no_verify, ": other inputs are there to be checked" },
-                 { KBI_OPTION_launches, NULL, KBI_OPTION_rotate,
-                   ": a graph holds every copy of the data equally often" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_cold, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_hot, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_rotate, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "cupti", KBI_OPTION_launches, ": it records every launch by itself" },
-                 { KBI_OPTION_timer, "both", KBI_OPTION_rotate, ": CUPTI records every other group of launches" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        const char* value = rows[i].value;
-        if (!o->on[rows[i].a] || !o->on[rows[i].b] || (value && !kbi_same_name(o->timer, value))) continue;
-        return kbi_error("--%s%s%s and --%s exclude each other%s; leave one out", kbi_options_table[rows[i].a].name,
-                         value ? " " : "", value ? value : "", kbi_options_table[rows[i].b].name, rows[i].why),
-               false;
+    static const char* const exclusive[][4] = {
+        { "timer wall", "cold", "hot", "rotate" },
+        { "fast", "thorough" },
+        { "iters", "rounds" },
+        { "quiet", "verbose" },
+        { "color", "no-color" },
+        { "all", "budget" },
+        { "fresh", "no-verify" },
+        { "launches", "rotate" },
+        { "timer cupti", "launches" },
+        { "timer both", "rotate" },
+        { "procs", "no-isolate" },
+    };
+    const kb_option *idle = NULL, *option;
+    for (int i = 0; i < KBI_COUNT(exclusive); i++) {
+        const char* given = NULL;
+        for (int j = 0; j < 4 && exclusive[i][j]; j++) {
+            const char* name = exclusive[i][j];
+            bool timer = strncmp(name, "timer ", 6) == 0;
+            if (timer ? !kbi_same_name(o->timer, name + 6) : !o->on[kbi_option_index(name)]) continue;
+            if (kbi_is(name, "procs") && o->procs == 1) continue;
+            if (given) return kbi_error("--%s and --%s exclude each other; leave one out", given, name), false;
+            given = name;
+        }
     }
-    int second = 0;
-    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &second), *option;
-    option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
-    if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
+    for (int k = 0; (option = kbi_option_next(o, KBI_IDLE, &k)) != NULL; idle = option)
+        if (idle)
+            return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time exceeds --max-time"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
@@ -4951,9 +4916,6 @@ static bool kbi_options_agree(const kbi_options* o) {
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
             return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
-    if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
-        return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
-               false;
     return true;
 }
 
@@ -4968,9 +4930,8 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return false;
         if (i->fill && i->row.name && !i->argument)
             return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option), false;
-        for (const kb_output* k = kbi_process.outputs; k != i && i->option; k = k->next)
-            if (kbi_is(k->option, i->option))
-                return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
+        if (i->option && kbi_output_named(i->option) != i)
+            return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
     }
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
         i->on = false, i->value = NULL;
@@ -4982,16 +4943,13 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->given) memset(set->given, 0, sizeof(bool) * (size_t)set->count);
         if (set->start) set->start();
     }
-    if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
-    if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
-        o->min_samples = 10;
-    } else if (o->on[KBI_OPTION_thorough]) {
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 10;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.002;
-        o->max_samples = 20000;
+    if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
+    bool fast = o->on[KBI_OPTION_fast], thorough = o->on[KBI_OPTION_thorough];
+    if (fast || thorough) { // explicit values override the preset
+        if (!o->on[KBI_OPTION_max_time]) o->max_time = fast ? 0.2 : 10;
+        if (!o->on[KBI_OPTION_precision]) o->precision = fast ? 0.02 : 0.002;
+        if (fast) o->min_samples = 10;
+        if (thorough) o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
     return true;
@@ -5001,92 +4959,90 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_dimension { // an axis with the values that are to be run
+typedef struct kbi_dimension { // an axis with the values to run
     const char* name;
     kb_axis_type type;
     kb_param* values;
-    int n;
-    const char* wrong; // which rule the list breaks, for people; NULL: none
+    int n;             // 0 after an error
+    const char* wrong; // error message; NULL: no error
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 
-typedef struct kbi_listed { // a list of values being read
-    const char* at;
-    kb_axis_type type;
-    kb_param* values;
-    int n;
-    char wrong[120]; // why it is no list; "": it is one so far
-} kbi_listed;
+typedef struct kbi_list_reader {
+    kbi_dimension d;
+    kbi_arena* arena;
+    const char* next; // first character that was not read
+} kbi_list_reader;
 
-KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_listed* l, const char* format, ...) { // false
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* format, ...) { // returns false
+    char text[120];
     va_list list;
     va_start(list, format);
-    vsnprintf(l->wrong, sizeof l->wrong, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
+    l->d.wrong = kbi_arena_text(l->arena, text);
     return false;
 }
 
-// "512", "2^20", "inf"; of whole numbers "64k".
-static bool kbi_parse_value(kbi_listed* l, double* out) {
-    static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
-    const char* s = l->at;
+// Reads "512", "2^20" or "inf"; for whole numbers also "64k" with powers of 1024.
+static bool kbi_parse_value(kbi_list_reader* l, double* out) {
+    static const char suffixes[] = "kMGT";
+    const char* s = l->next;
     char* end;
     errno = 0;
     double x = kbi_real_of(s, &end);
-    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
+    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', underflow = x == 0 && errno;
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
         x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
-        none = x == 0 && base != 0;
+        underflow = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
-    if (suffix && l->type == KB_AXIS_INTS && !infinite)
+    if (suffix && l->d.type == KB_AXIS_INTS && !infinite)
         for (end++; suffix >= suffixes; suffix--) x *= 1024;
-    l->at = end;
+    l->next = end;
     *out = x;
-    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !none && (infinite || kbi_finite(x))) return true;
-    if (!*s || strchr(",:", *s)) return kbi_list_wrong(l, "a number is missing");
-    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double",
-                          (int)KBI_MIN(strcspn(s, ",:"), (size_t)40), s);
+    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !underflow && (infinite || kbi_finite(x))) return true;
+    size_t n = strcspn(s, ",:");
+    if (!n) return kbi_list_wrong(l, "a number is missing");
+    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double", (int)KBI_MIN(n, (size_t)40),
+                          s);
 }
 
-static bool kbi_add_value(kbi_listed* l, double x, const char* s) {
-    kb_param* p = &l->values[l->n];
+static bool kbi_add_value(kbi_list_reader* l, double x, const char* s) {
+    bool ints = l->d.type == KB_AXIS_INTS;
     char number[40];
-    if (l->n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
-    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))
+    if (l->d.n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
+    if (ints && (x != floor(x) || fabs(x) >= 1e15))
         return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-    memset(p, 0, sizeof *p);
-    p->type = l->type;
-    p->s = s;
-    if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
-    p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
-    l->n++;
+    kb_param p = { l->d.name, l->d.type, ints ? (int64_t)x : 0, ints && x == 0 ? 0 : x,
+                   s }; // whole numbers have no -0
+    l->d.values[l->d.n++] = p;
     return true;
 }
 
-// One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
-static bool kbi_parse_item(kbi_listed* l) {
+// Reads one item of a list of numbers: "a", "a:b", "a:b:+step" or "a:b:*factor".
+static bool kbi_parse_item(kbi_list_reader* l) {
     double from, to, step = 1;
     char how = '+';
     if (!kbi_parse_value(l, &from)) return false;
-    if (*l->at != ':') return kbi_add_value(l, from, NULL);
-    l->at++;
+    if (*l->next != ':') return kbi_add_value(l, from, NULL);
+    l->next++;
     if (!kbi_parse_value(l, &to)) return false;
-    if (*l->at == ':') {
-        how = l->at[1];
+    if (*l->next == ':') {
+        how = l->next[1];
         if (how != '+' && how != '*')
             return kbi_list_wrong(l, "a step is + or * and a number, as in 1:9:+2 and 1:64:*2");
-        l->at += 2;
+        l->next += 2;
         if (!kbi_parse_value(l, &step)) return false;
     }
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
         return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
-    double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
+    double slack = 1e-9 * (how == '+' ? step : to); // tolerance for rounding errors
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
@@ -5099,44 +5055,35 @@ static bool kbi_parse_item(kbi_listed* l) {
     return true;
 }
 
-// A word of a list of words, up to a comma outside of brackets and quotes.
-static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
+// Reads a word of a list of words, up to a comma outside of brackets.
+static bool kbi_parse_word(kbi_list_reader* l) {
+    const char* s = l->next;
     size_t n;
-    kbi_word(l->at, &n);
+    kbi_word(s, &n);
+    l->next += n;
     if (!n) return kbi_list_wrong(l, "a word is missing");
     for (size_t i = 0; i < n; i++)
-        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "a value has no control characters");
-    if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
-    l->at += n;
-    return true;
+        if (kbi_obeyed(s + i)) return kbi_list_wrong(l, "a value has no control characters");
+    return kbi_add_value(l, 0, kbi_arena_text_n(l->arena, s, n));
 }
 
-// "512,1024:8192:*2" for an axis of that type; n is 0, and wrong says why, when it is no such list.
+// Reads "512,1024:8192:*2" for an axis of that type. The values live in the arena.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
-    kbi_listed l;
-    memset(&l, 0, sizeof l);
-    l.at = kbi_arena_text_n(a, s, length);
-    l.type = type;
-    l.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
-    while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
-        if (!*l.at) break;
-        if (*l.at != ',') {
-            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.at);
+    kbi_list_reader l = { { kbi_arena_text(a, name), type, NULL, 0, NULL }, a, kbi_arena_text_n(a, s, length) };
+    kb_param* buffer = l.d.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
+    while ((type == KB_AXIS_STRINGS ? kbi_parse_word(&l) : kbi_parse_item(&l)) && *l.next)
+        if (*l.next++ != ',') {
+            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.next - 1);
             break;
         }
-        l.at++;
-    }
-    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, l.wrong[0] ? 0 : l.n, NULL };
-    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d.n + 1));
-    memcpy(kept, l.values, sizeof(kb_param) * (size_t)d.n);
-    for (int i = 0; i < d.n; i++) kept[i].name = d.name;
-    d.values = kept;
-    if (l.wrong[0]) d.wrong = kbi_arena_text(a, l.wrong);
-    KBENCH_FREE(l.values);
-    return d;
+    if (l.d.wrong) l.d.n = 0;
+    l.d.values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(l.d.n + 1));
+    memcpy(l.d.values, buffer, sizeof(kb_param) * (size_t)l.d.n);
+    KBENCH_FREE(buffer);
+    return l.d;
 }
 
-// The values that a declaration lists, up to the value that ends the list; behind it there is none.
+// The values of a declaration, up to the value that ends the list.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
@@ -5144,9 +5091,7 @@ static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
         kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
         bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
-        if (ended && (ints    ? p.i != 0 && !last
-                      : reals ? !(p.r == 0)
-                              : !last)) // a value that was meant as one of the list
+        if (ended && (ints ? p.i != 0 && !last : reals ? !(p.r == 0) : !last)) // a value after the end
             d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
         if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
@@ -5154,7 +5099,7 @@ static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     return d;
 }
 
-// The axes of "rows=512 cols=1024:4096:*2", as many as there is room for; why the text is no such thing, or NULL.
+// Reads the axes of "rows=512 cols=1024:4096:*2" into out, up to KBI_DIMENSIONS. Returns an error message or NULL.
 static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
     for (const char* p = spec; *p;) {
         p += strspn(p, " ");
@@ -5169,7 +5114,7 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-// --- regular expressions on the names of cases, which the system compiles and matches ---
+// --- regular expressions on case names ---
 
 typedef struct kbi_patterns {
     regex_t of[KBI_LISTS];
