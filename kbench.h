@@ -2579,7 +2579,6 @@ static uint32_t kbi_float_bits(float f) {
     memcpy(&u, &f, sizeof u);
     return u;
 }
-
 static float kbi_bits_float(uint32_t u) {
     float f;
     memcpy(&f, &u, sizeof f);
@@ -2862,8 +2861,6 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// --- interval of the median ---
-
 // Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the upper
 // rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2). 0: no rank
 // reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
@@ -2986,8 +2983,6 @@ static double kbi_precision_of(const double* x, int64_t n) {
     KBENCH_FREE(scratch);
     return kbi_half_width(lo, hi, median);
 }
-
-// --- summary ---
 
 // mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
 // LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
@@ -3137,8 +3132,6 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// --- implementations measured in the same rounds ---
-
 // Median of the rounds' log ratios with the interval of the sign test. Each round measures both implementations, so
 // drift, clock steps and autocorrelation cancel. For several implementations, alpha is divided by their number first
 // (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a value is not usable.
@@ -3246,8 +3239,6 @@ static double kbi_trigamma(double x) {
     return sum +
            (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
 }
-
-// --- fresh processes ---
 
 typedef struct kbi_spread { // of the log medians of a case, or the log ratios of an implementation, over processes
     int n;                  // processes that gave a value
@@ -3697,25 +3688,17 @@ typedef struct kbi_meant {
 // said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or for f32
 // narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
 static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
-    enum {
-        KBI_TF32 = 1 << KBI_ROOF_TF32,
-        KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
-        KBI_FP8 = 1 << KBI_ROOF_FP8,
-        KBI_INT8 = 1 << KBI_ROOF_INT8
+    // clang-format off
+    enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
+           KBI_FP8 = 1 << KBI_ROOF_FP8, KBI_INT8 = 1 << KBI_ROOF_INT8 };
+    static const struct { kb_dtype dtype; kbi_meant meant; } rows[] = {
+        { KB_NODTYPE, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 } }, { KB_F64, { KBI_ROOF_F64, 0 } },
+        { KB_F32, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF } }, { KB_TF32, { KBI_ROOF_TF32, 0 } },
+        { KB_F16, { KBI_ROOF_F16, KBI_HALF } }, { KB_BF16, { KBI_ROOF_BF16, KBI_HALF } },
+        { KB_E4M3, { KBI_ROOF_FP8, KBI_HALF } }, { KB_E5M2, { KBI_ROOF_FP8, KBI_HALF } },
+        { KB_I8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }, { KB_U8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }
     };
-    static const struct {
-        kb_dtype dtype;
-        kbi_meant meant;
-    } rows[] = { { KB_NODTYPE, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 } },
-                 { KB_F64, { KBI_ROOF_F64, 0 } },
-                 { KB_F32, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF } },
-                 { KB_TF32, { KBI_ROOF_TF32, 0 } },
-                 { KB_F16, { KBI_ROOF_F16, KBI_HALF } },
-                 { KB_BF16, { KBI_ROOF_BF16, KBI_HALF } },
-                 { KB_E4M3, { KBI_ROOF_FP8, KBI_HALF } },
-                 { KB_E5M2, { KBI_ROOF_FP8, KBI_HALF } },
-                 { KB_I8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } },
-                 { KB_U8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } } };
+    // clang-format on
     kbi_meant meant = { KBI_NO_ROOF, 0 };
     for (int i = 0; i < KBI_COUNT(rows); i++)
         if (rows[i].dtype == dtype) meant = rows[i].meant;
@@ -3961,8 +3944,6 @@ static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     }
 }
 
-// --- parameters: axes of a case, counters, facts ---
-
 static void kbi_param_text(kbi_text* s, const kb_param* p) {
     char number[40];
     if (p->type == KB_AXIS_STRINGS)
@@ -4002,8 +3983,6 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     const kb_param* p = kbi_object_find(object, name);
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
-
-// --- names for --columns and --sort: columns of the table, and keys that are a number or text ---
 
 // Columns of the table from left to right: identifier, title, key, width, drop, wide. If the terminal is too narrow,
 // columns are dropped in the order of drop, from 1. wide: only in terminals of at least KBI_WIDE columns.
@@ -4304,15 +4283,10 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
   >>cli       plan: the options, one row each: they make --help, the parser and the structure of values.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum {
-    KBI_EXIT_FINE = 0,
-    KBI_EXIT_FAILED = 1,
-    KBI_EXIT_USAGE = 2,
-    KBI_EXIT_REGRESSED = 3,
-    KBI_EXIT_UNCERTAIN = 4,
-    KBI_EXIT_NO_GPU = 77,
-    KBI_EXIT_INTERRUPTED = 130
-};
+enum { // clang-format off
+    KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_REGRESSED = 3, KBI_EXIT_UNCERTAIN = 4,
+    KBI_EXIT_NO_GPU = 77, KBI_EXIT_INTERRUPTED = 130
+}; // clang-format on
 
 enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
 typedef struct kbi_strings { // values of a repeatable option
@@ -4320,7 +4294,6 @@ typedef struct kbi_strings { // values of a repeatable option
     int n;
 } kbi_strings;
 
-typedef const char* kbi_two[2];
 typedef struct kbi_none {
     char none; // C has no empty structure
 } kbi_none;
@@ -4459,11 +4432,10 @@ typedef struct kbi_options {
     double warmup_time;   // seconds; negative: not given
     int64_t warmup_count; // samples; negative: not given
     int64_t min_samples, max_samples;
-    int64_t shards;  // number of shards; shard counts from 1; 0: the whole plan
-    int64_t gpu;     // index
-    char** rest;     // the words after --, for an option with KBI_REST; NULL: none
-    bool usual;      // the options of kb_default apply
-    char words[256]; // the words of kb_default
+    int64_t shards; // number of shards; shard counts from 1; 0: the whole plan
+    int64_t gpu;    // index
+    char** rest;    // the words after --, for an option with KBI_REST; NULL: none
+    bool usual;     // the options of kb_default apply
     int argc;
     char** argv;
 } kbi_options;
@@ -4785,20 +4757,16 @@ static void kbi_option_unknown(const char* word, const char* name) {
 
 // Index of an option by its first n bytes on the command line ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
-    static const struct {
-        const char *word, *name;
-    } aliases[] = { { "-a", "axis" },
-                    { "-v", "verbose" },
-                    { "-q", "quiet" },
-                    { "-h", "help" },
-                    { "--quick", "fast" },
-                    { "--benchmark_out", "gbench" },
-                    { "--benchmark_filter", "filter" } };
+    static const char* const aliases[][2] = {
+        // clang-format off
+        { "-a", "axis" }, { "-v", "verbose" }, { "-q", "quiet" }, { "-h", "help" }, { "--quick", "fast" },
+        { "--benchmark_out", "gbench" }, { "--benchmark_filter", "filter" } // clang-format on
+    };
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)n, s);
     const char* name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
     for (int i = 0; i < KBI_COUNT(aliases); i++)
-        if (kbi_is(word, aliases[i].word)) name = aliases[i].name;
+        if (kbi_is(word, aliases[i][0])) name = aliases[i][1];
     int k = kbi_option_index(name);
     if (k < 0) kbi_option_unknown(word, name);
     return k;
@@ -4827,9 +4795,7 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
     if (argument && !equals && *argument != '[') { // the next word, unless it looks like an option
         if (words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]))
-            return kbi_error("--%s needs %s behind it%s", option->name, argument,
-                             file ? "; a name that begins with - stands behind a =" : ""),
-                   0;
+            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
         value = word[n++];
     }
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
@@ -4870,41 +4836,31 @@ static bool kbi_options_usual(kbi_options* o) {
     if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
-    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = strtok(o->words, " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " ")) argv[argc++] = p;
-    if (argc == KBI_COUNT(argv) || strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d words or %d characters", KBI_COUNT(argv) - 2,
-                         (int)sizeof o->words - 1),
-               false;
+    for (char* p = strtok(kbi_keep_text(kbi_process.usual), " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " "))
+        argv[argc++] = p;
+    if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", KBI_COUNT(argv) - 2), false;
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
 // False, after an error message, if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
-    static const char* const exclusive[][4] = {
-        { "timer wall", "cold", "hot", "rotate" },
-        { "fast", "thorough" },
-        { "iters", "rounds" },
-        { "quiet", "verbose" },
-        { "color", "no-color" },
-        { "all", "budget" },
-        { "fresh", "no-verify" },
-        { "launches", "rotate" },
-        { "timer cupti", "launches" },
-        { "timer both", "rotate" },
-        { "procs", "no-isolate" },
+    // clang-format off
+    static const char* const exclusive[] = {
+        "timer wall", "cold", "hot", "rotate", NULL, "fast", "thorough", NULL, "iters", "rounds", NULL,
+        "quiet", "verbose", NULL, "color", "no-color", NULL, "all", "budget", NULL, "fresh", "no-verify", NULL,
+        "launches", "rotate", NULL, "timer cupti", "launches", NULL, "timer both", "rotate", NULL, "procs", "no-isolate"
     };
+    // clang-format on
+    const char* given = NULL;
     const kb_option *idle = NULL, *option;
     for (int i = 0; i < KBI_COUNT(exclusive); i++) {
-        const char* given = NULL;
-        for (int j = 0; j < 4 && exclusive[i][j]; j++) {
-            const char* name = exclusive[i][j];
-            bool timer = strncmp(name, "timer ", 6) == 0;
-            if (timer ? !kbi_same_name(o->timer, name + 6) : !o->on[kbi_option_index(name)]) continue;
-            if (kbi_is(name, "procs") && o->procs == 1) continue;
-            if (given) return kbi_error("--%s and --%s exclude each other; leave one out", given, name), false;
-            given = name;
-        }
+        const char* name = exclusive[i];
+        if (!name) given = NULL;
+        if (!name || (kbi_is(name, "procs") && o->procs == 1)) continue;
+        if (strncmp(name, "timer ", 6) == 0 ? !kbi_same_name(o->timer, name + 6) : !o->on[kbi_option_index(name)])
+            continue;
+        if (given) return kbi_error("--%s and --%s exclude each other; leave one out", given, name), false;
+        given = name;
     }
     for (int k = 0; (option = kbi_option_next(o, KBI_IDLE, &k)) != NULL; idle = option)
         if (idle)
@@ -5114,9 +5070,7 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-// --- regular expressions on case names ---
-
-typedef struct kbi_patterns {
+typedef struct kbi_patterns { // regular expressions on case names
     regex_t of[KBI_LISTS];
     int n;
 } kbi_patterns;

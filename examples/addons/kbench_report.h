@@ -50,6 +50,7 @@ KBI_CODE_BEGIN
   >>options     the add-on's options: one row each.
 ---------------------------------------------------------------------------------------------------------------*/
 
+typedef const char* kbi_two[2];
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
