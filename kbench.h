@@ -1727,7 +1727,7 @@ static struct kbi_process {
     const char* usual;   // options of kb_default; NULL: none
     kb_entry* entries;   // list; constructors of other files add to it
     int entry_count;
-    kbi_set entry_set; // addresses of the entries; empty unless one was added since the list was last read
+    const kb_entry* last_entry; // end of the list: the only entry without a next one
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
@@ -2451,7 +2451,6 @@ static uint32_t kbi_float_bits(float f) {
     memcpy(&u, &f, sizeof u);
     return u;
 }
-
 static float kbi_bits_float(uint32_t u) {
     float f;
     memcpy(&f, &u, sizeof f);
@@ -2734,8 +2733,6 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// --- interval of the median ---
-
 // Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the upper
 // rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2). 0: no rank
 // reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
@@ -2858,8 +2855,6 @@ static double kbi_precision_of(const double* x, int64_t n) {
     KBENCH_FREE(scratch);
     return kbi_half_width(lo, hi, median);
 }
-
-// --- summary ---
 
 // mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
 // LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
@@ -3009,8 +3004,6 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// --- implementations measured in the same rounds ---
-
 // Median of the rounds' log ratios with the interval of the sign test. Each round measures both implementations, so
 // drift, clock steps and autocorrelation cancel. For several implementations, alpha is divided by their number first
 // (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a value is not usable.
@@ -3119,12 +3112,10 @@ static double kbi_trigamma(double x) {
            (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
 }
 
-// --- fresh processes ---
-
-typedef struct kbi_spread {       // of the log medians of a case, or the log ratios of an implementation, over processes
-    int n;                        // processes that gave a value
-    double mean, lo, hi;          // mean and its 95 % interval; NAN if n < 2
-    double sd, df;                // pooled standard deviation of one process, and its degrees of freedom
+typedef struct kbi_spread { // of the log medians of a case, or the log ratios of an implementation, over processes
+    int n;                  // processes that gave a value
+    double mean, lo, hi;    // mean and its 95 % interval; NAN if n < 2
+    double sd, df;          // pooled standard deviation of one process, and its degrees of freedom
     double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
@@ -3239,7 +3230,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
-    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that prevents overflow and underflow of squares
+    double difference = 0, norm = 0, unit = 1; // unit: a power of two that prevents overflow and underflow of squares
     bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
@@ -3315,8 +3306,7 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->main = body;
     f->user = user;
     f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
-    void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* stack = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) return false;
     mprotect(stack, 4096, PROT_NONE); // a stack overflow crashes instead of corrupting memory
     f->stack = (char*)stack;
@@ -3345,52 +3335,51 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
   >>shared    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What the cases of a comparison say where fibers are missing.
+// The note of each case of a comparison without fibers.
 static const char kbi_apart_note[] =
     "measured one after another, not in interleaved rounds: kbench has no fibers for this "
     "C library and processor. --procs 5 compares over several processes";
 
-typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
+typedef struct kbi_registered { // the registered implementations, in the order of the source
     kb_entry** of;
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // OWN: a backend that the program brings
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
-// What the inspection of a case's CUDA calls found, in a process that times nothing.
+// Result of the inspection of a case's CUDA calls. A separate process inspects; it times nothing.
 typedef struct kbi_verdict {
-    int32_t known;     // 0: there was no inspection, and note says why ("": nobody asked for one)
-    int32_t flag;      // kb_flag: the block is not timed, and message says why; -1: nothing is wrong
-    int32_t captures;  // no call of the block is refused by stream capture
+    int32_t known;     // 0: no inspection; note holds the reason, or is empty if none was requested
+    int32_t flag;      // kb_flag that withholds the time, for the reason in message; -1: no error
+    int32_t captures;  // stream capture accepts every call of the block
     int64_t work;      // calls that submit work to a stream
     char message[320]; // names the call
     char note[320];    // for the record
 } kbi_verdict;
 
-// What to measure and for how long: the only way in which a command line, or a kb_desc, reaches the measuring.
+// What the measure stage does: made from the command line or from a kb_desc.
 typedef struct kbi_recipe {
     kbi_target target;
-    int device; // which GPU
+    int device; // index of the GPU
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;          // ask kb_check; look into the timed block
-    bool fresh;                  // ask it with other inputs, too
-    bool looked;                 // nothing is timed: a profiler looks on
-    unsigned inside;             // bits of instruments that profile the block, untimed
-    const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
+    bool verify, audit;          // run kb_check; inspect the timed block
+    bool fresh;                  // run kb_check also with other inputs
+    bool looked;                 // an external profiler runs: nothing is timed
+    unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
+    const kbi_verdict* verdicts; // for each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
-    int64_t warmup_samples;                            // negative: until settled
-    int64_t samples, rounds;                           // exactly so many; 0: as many as the precision takes
-    int64_t launches;                                  // whose mean is a sample; 0: as many as the timer needs
+    double precision, min_time, max_time, warmup_time; // fraction; seconds; negative warm-up: until steady state
+    int64_t warmup_samples;                            // negative: until steady state
+    int64_t samples, rounds;                           // exact numbers; 0: as many as precision requires
+    int64_t launches;                                  // per sample; 0: the timer chooses
     int64_t min_samples, max_samples, max_rounds;
-    int placement; // 0: buffers lie where they come to lie; each other number, with the seed, puts them elsewhere
+    int placement; // together with seed, selects the addresses of the buffers; 0: no displacement
 } kbi_recipe;
 
-enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096 }; // rounds of a comparison, launches of a sample, at most
-enum { KBI_PROCESSES = 64 };                                // that measure the same case, at most
+enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096, KBI_PROCESSES = 64 }; // most rounds, launches, processes
 
 static void kbi_recipe_default(kbi_recipe* r) {
     memset(r, 0, sizeof *r);
@@ -3405,28 +3394,28 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->max_rounds = 64;
 }
 
-// From measuring to looking into what has been measured, and was found right.
-static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
-    r->inside = wishes;
-    if (wishes) r->verify = r->fresh = false;
+// Makes the recipe profile instead of measure. Results were verified when they were measured.
+static void kbi_recipe_inside(kbi_recipe* r, unsigned instruments) {
+    r->inside = instruments;
+    if (instruments) r->verify = r->fresh = false;
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
 
 typedef struct kbi_case {
     const kb_entry* entry;
-    const char *name, *direction, *size; // size: category, NULL without one
+    const char *name, *direction, *size; // size: category; NULL: none
     kb_dtype dtype;
-    const kb_param* params; // every axis but dir
+    const kb_param* params; // all axes but dir
     int n_params;
     int group;
-    int place;           // in the plan, from 1, all shards together
-    uint64_t key;        // hash of operation and params in whatever order: equal inside a comparison group
-    const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
+    int place;           // position in the plan, from 1, counted over all shards
+    uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
+    const kb_desc* desc; // of a measurement inside another program; NULL: the case is of a plan
 } kbi_case;
 
 // clang-format off
-typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+typedef enum kbi_roof { // NO_ROOF: the device has no such peak; ABOVE_ALL: the rate exceeds every peak
     KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
     KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
@@ -3438,35 +3427,36 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations
-// a second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers
-// costs power, and so clock: `of` is what random ones reach, `most` what zeros do, above all true times of any data.
+// Measured peaks of a device, in bytes or operations per second. NaN: not measured; 0: the device lacks the unit;
+// KBI_UNTOLD: cannot be measured. Arithmetic draws power and lowers the clock, so the peak depends on the data.
 typedef struct kbi_roofs {
-    double of[KBI_ROOFS], most[KBI_ROOFS];
-    double took[KBI_ROOFS]; // seconds
+    double of[KBI_ROOFS];   // with random data
+    double most[KBI_ROOFS]; // with zeros: an upper bound for any data
+    double took[KBI_ROOFS]; // seconds of the measurement
 } kbi_roofs;
 #define KBI_UNTOLD (-1.0)
 
-static void kbi_roofs_clear(kbi_roofs* r) {
-    for (int i = 0; i < KBI_ROOFS; i++) r->of[i] = r->most[i] = r->took[i] = NAN;
-}
 static void kbi_roof_put(kbi_roofs* r, int which, double of, double most, double took) {
     r->of[which] = of;
     r->most[which] = most;
     r->took[which] = took;
 }
-static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
+static void kbi_roofs_clear(kbi_roofs* r) {
+    for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(r, i, NAN, NAN, NAN);
+}
+static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: not known
     return which >= 0 && !kbi_nan(r->of[which]) && r->of[which] > 0 ? r->of[which] : 0;
 }
 
 enum { KBI_COUNTERS = 16 };
-typedef struct kbi_counter { // by kb_count, or the hardware's
+typedef struct kbi_counter { // a value of kb_count or a hardware counter
     char name[64], unit[32];
     double value;
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// What kb_keep receives in a block of host work. BY_CALL: kbench calls the work through a pointer, so no compiler can
+// remove it.
 // clang-format off
 typedef enum kbi_kept {
     KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
@@ -3477,32 +3467,32 @@ typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
     int32_t queries;             // items are queries
-    int32_t constant;            // the inputs are
-    int32_t stage;               // whether it ran on shared buffers; -1: it ran alone
-    int32_t proven;              // the last run of the block wrote an output that a check liked
-    int32_t ungated;             // launches did not wait behind a gate, and nobody said that they would not
-    int32_t launches;            // whose mean is a sample
-    int64_t retaken;             // samples thrown away and taken again, because the process or the gate stood still
-    int32_t others;              // processes on this GPU
-    int32_t dtype;               // kb_dtype: of the case's elements
-    int32_t traffic, arithmetic; // kb_traffic and kb_dtype of kb_bytes_as and kb_flops_as; 0: not said
-    int32_t core;                // the roofs are those of one core of the host
+    int32_t constant;            // the inputs are constant
+    int32_t stage;               // ran on shared buffers; -1: ran alone
+    int32_t proven;              // a check passed on output of the last run of the block
+    int32_t ungated;             // launches were not queued behind the launch gate, unexpectedly
+    int32_t launches;            // per sample; a sample is their mean
+    int64_t retaken;             // samples that were repeated because the process or the gate stalled
+    int32_t others;              // other processes on this GPU
+    int32_t dtype;               // kb_dtype of the elements
+    int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
+    int32_t core;                // peaks are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
-    int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
-    int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
+    int32_t bias_fitted;         // the own time of an empty kernel was not measured
+    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8]; // "" for host work has no cache
-    int64_t n, rounds;       // of samples, of rounds
-    double* samples;         // ns, of a launch; a process that receives a result allocates its own arrays
-    double* round_ns;        // of each round of the comparison
-    double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
-    int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
+    char cache[8], timer[8]; // cache "": host work
+    int64_t n, rounds;       // number of samples and of rounds
+    double* samples;         // ns per launch; a process that receives a result allocates its own arrays
+    double* round_ns;        // for each round of the comparison
+    double* control_ns;      // A/A control, for each round; NULL: not the baseline
+    int32_t arms, contest;   // implementations compared in these rounds; plan index of the first one
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
-    double bias_error_ns;       // standard deviation of what the bias may be off
-    double bias_apart_ns;       // and of what of that it does not share with launches of another shape
-    double bytes, flops, items; // NaN: not said
+    int32_t kept;                               // kbi_kept
+    double bias_error_ns;                       // standard deviation of the bias
+    double bias_apart_ns;                       // part of it that launches of another shape do not share
+    double bytes, flops, items;                 // NaN: not given
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
     char kernel[256];
@@ -3510,12 +3500,13 @@ typedef struct kbi_measured {
     int64_t registers, shared_bytes, local_bytes;
     double occupancy;                                  // percent
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
-    double clock_low, clock_high;                      // of the SM clock over the samples
+    double clock_low, clock_high;                      // range of the SM clock during the samples
     char throttle[96];
-    int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
-    double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
-    kbi_roofs roofs;                          // as they were known when the case ended
-    double reached; // bytes a second of a launch that moves as many bytes, under the same cache mode; NaN: not known
+    int64_t preemptions;                      // of the process, during the samples; KB_NONE: not known
+    double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
+    kbi_roofs roofs;                          // at the end of the case
+    double
+        reached; // bytes per second of a copy, read or write of as many bytes in the same cache mode; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3524,97 +3515,87 @@ typedef struct kbi_machine {
     char backend[8];
     int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
-    char gpu[96], driver[40], cuda[16], why[200];     // why: no GPU, for people
+    char gpu[96], driver[40], cuda[16], why[200];     // why: reason for no GPU
     int64_t memory, l2;
     kbi_roofs roofs, core;        // of the device; of one core of the host
-    double floor[3], bias[2];     // ns: cold, hot by events, graph; of an empty kernel
-    double own_error;             // ns, that an empty kernel may take more or less than thought; 0: it was measured
-    double quantum, empty_pair;   // ns, of events
-    char truth[64];               // what the bias was held against
-    double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
-    double counted_cold;          // percent, by the counters; NaN: not known, nobody asked, or
-    char counted_why[200];        // why
-    char tool[24];                // that changes how launches run: nothing is timed under it; "": none
-    int32_t simulated;            // host work as well
-    char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
-    int32_t boost;                // whether that may rise above its nominal rate; -1: not known
+    double floor[3], bias[2];     // ns. floor: empty kernel, cold, hot, graph; bias of events: cold, hot
+    double own_error;             // ns, uncertainty of an empty kernel's own time; 0: it was measured
+    double quantum, empty_pair;   // ns: step of event times; a pair of events without work between
+    char truth[64];               // reference of the bias
+    double cold;                  // share of an L2-sized buffer that the eviction pushes out; NaN: not known
+    double counted_cold;          // the same in percent by hardware counters; NaN: not known
+    char counted_why[200];        // reason for NaN
+    char tool[24];                // under which nothing is timed because it changes launches; "": none
+    int32_t simulated;            // the tool also changes host work
+    char cpus[200], governor[32]; // processors that the process may use; governor of their clock; "": not known
+    int32_t boost;                // the clock may exceed its nominal rate; -1: not known
 } kbi_machine;
 
-// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
-// 256 and of 1024 threads each.
+// Durations of empty kernels by CUPTI, in ns: [cold, hot][read, write][one block, one block per multiprocessor]
+// [32, 256, 1024 threads].
 typedef struct kbi_reference {
-    double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
+    double ns[KBI_EVENT_MODES][2][2][3];
 } kbi_reference;
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
     m->verified = m->stage = -1;
     m->settled = 1;
-    m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
-    m->bias_error_ns = m->bias_apart_ns = 0;
+    m->bytes = m->flops = m->items = m->max_error = m->tolerance = m->reached = NAN;
     m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = NAN;
     m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
     m->cpu_clock = m->cpu_waited = m->cpu_stolen = NAN;
     m->preemptions = KB_NONE;
     m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
     kbi_roofs_clear(&m->roofs);
-    m->reached = NAN;
 }
 
-// What the arithmetic of a case may be: the roof that it is held against, and those in whose place it may have gone
-// while the elements stayed what they are. kb_flops_as says it. KB_DTYPE says what is stored, so wider types may be
-// meant, and of f32 the narrower ones that libraries take for it; where nothing is said, all of them.
+// Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same element
+// type.
 typedef struct kbi_meant {
-    int base; // KBI_NO_ROOF: there is none of such a type
-    unsigned others;
+    int base;        // KBI_NO_ROOF: the type has no peak
+    unsigned others; // bits of kbi_roof
 } kbi_meant;
 
+// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or for f32
+// narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
 static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
-    enum {
-        KBI_TF32 = 1 << KBI_ROOF_TF32,
-        KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16, // the same units do both
-        KBI_FP8 = 1 << KBI_ROOF_FP8,
-        KBI_INT8 = 1 << KBI_ROOF_INT8
+    // clang-format off
+    enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
+           KBI_FP8 = 1 << KBI_ROOF_FP8, KBI_INT8 = 1 << KBI_ROOF_INT8 };
+    static const struct { kb_dtype dtype; kbi_meant meant; } rows[] = {
+        { KB_NODTYPE, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 } }, { KB_F64, { KBI_ROOF_F64, 0 } },
+        { KB_F32, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF } }, { KB_TF32, { KBI_ROOF_TF32, 0 } },
+        { KB_F16, { KBI_ROOF_F16, KBI_HALF } }, { KB_BF16, { KBI_ROOF_BF16, KBI_HALF } },
+        { KB_E4M3, { KBI_ROOF_FP8, KBI_HALF } }, { KB_E5M2, { KBI_ROOF_FP8, KBI_HALF } },
+        { KB_I8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }, { KB_U8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }
     };
-    static const struct {
-        kb_dtype dtype;
-        int base;
-        unsigned said, stored; // others, where kb_flops_as said it and where KB_DTYPE did
-    } rows[] = { { KB_NODTYPE, KBI_ROOF_F32, 0, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 },
-                 { KB_F64, KBI_ROOF_F64, 0, 0 },
-                 { KB_F32, KBI_ROOF_F32, 0, KBI_TF32 | KBI_HALF },
-                 { KB_TF32, KBI_ROOF_TF32, 0, 0 },
-                 { KB_F16, KBI_ROOF_F16, KBI_HALF, KBI_HALF },
-                 { KB_BF16, KBI_ROOF_BF16, KBI_HALF, KBI_HALF },
-                 { KB_E4M3, KBI_ROOF_FP8, 0, KBI_HALF },
-                 { KB_E5M2, KBI_ROOF_FP8, 0, KBI_HALF },
-                 { KB_I8, KBI_ROOF_INT8, 0, KBI_HALF | KBI_FP8 },
-                 { KB_U8, KBI_ROOF_INT8, 0, KBI_HALF | KBI_FP8 } };
-    kbi_meant none = { KBI_NO_ROOF, 0 };
+    // clang-format on
+    kbi_meant meant = { KBI_NO_ROOF, 0 };
     for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (rows[i].dtype == dtype) none.base = rows[i].base, none.others = said ? rows[i].said : rows[i].stored;
-    return none;
+        if (rows[i].dtype == dtype) meant = rows[i].meant;
+    if (said && dtype != KB_F16 && dtype != KB_BF16) meant.others = 0;
+    return meant;
 }
 
 static kbi_meant kbi_arithmetic_of(const kbi_measured* m) {
     kbi_meant meant = kbi_meant_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
-    if (!m->core) return meant;
-    meant.others = 0; // the compiler's vectors have f64 and f32; what is smaller is computed in f32
-    if (meant.base != KBI_ROOF_F64 && meant.base != KBI_ROOF_INT8 && meant.base >= 0) meant.base = KBI_ROOF_F32;
-    if (meant.base == KBI_ROOF_INT8) meant.base = KBI_NO_ROOF;
+    if (!m->core || meant.base < 0) return meant;
+    meant.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
+    meant.base = meant.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(meant.base, KBI_ROOF_F32);
     return meant;
 }
 
-static int kbi_traffic_roof(int traffic) { // unsaid: copy
+static int kbi_traffic_roof(int traffic) { // not given: copy
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
-static const double kbi_roof_margin = 1.05; // so far above a roof nothing true was seen
-// But products differ by algorithm, and by the power that their numbers take (an H200: fp8 products of zeros in one
-// shape 8 % above those in another).
+static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
+// Matrix products need a larger margin: their rate depends on the algorithm and on the power that their data draw. On
+// an H200, fp8 products of zeros differ by 8 % between shapes.
 static const double kbi_product_margin = 1.1;
 
-// The first roof, from the base on, that so many operations a second may stand under: not known, or high enough.
+// The first peak, base first, that is not known or not below `rate` operations per second.
 static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
@@ -3625,12 +3606,11 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
         if (rate <= kbi_roof_margin * r->most[i]) return i;
         if (best < 0 || r->most[i] > r->most[best]) best = i;
     }
-    return best >= KBI_ROOF_TF32 && rate <= kbi_product_margin * r->most[best] ? best
-           : best >= 0                                                         ? KBI_ABOVE_ALL
-                                                                               : KBI_NO_ROOF;
+    if (best >= KBI_ROOF_TF32 && rate <= kbi_product_margin * r->most[best]) return best;
+    return best < 0 ? KBI_NO_ROOF : KBI_ABOVE_ALL;
 }
 
-static double* kbi_copy_reals(const void* from, int64_t n) { // not NULL, also of none
+static double* kbi_copy_reals(const void* from, int64_t n) { // the caller frees; never NULL
     double* to = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(n + 1));
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
@@ -3642,7 +3622,7 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-// Behind what a message says already.
+// Appends to a message, after "; " if it is not empty.
 static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
     size_t n = strlen(message);
     kbi_fit(message, n, size, n ? "; " : "");
@@ -3660,42 +3640,42 @@ KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) 
   >>profile   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
+enum { KBI_WISH_STREAMS = 1 }; // bit that requests the inspection of CUDA calls; higher bits: registered instruments
 
 // clang-format off
 typedef enum kbi_event_kind {
     KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
-typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+typedef enum kbi_limit { // resource that limits the warps on a multiprocessor
     KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
 } kbi_limit;
 // clang-format on
 
-typedef struct kbi_event { // of a run of the block; the run itself is one
+typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
     int64_t start, end;    // ns of one clock for host and device
     int64_t bytes;         // of a copy or a memset
-    int32_t kind, run;     // kbi_event_kind; which run
-    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
-    int32_t symbol;        // of a kernel: its name as the linker knows it; offset in the texts
-    uint32_t lane;         // its stream; of calls the thread
+    int32_t kind, run;     // kbi_event_kind; number of the run
+    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: unknown
+    int32_t symbol;        // linker name of a kernel; offset in the texts
+    uint32_t lane;         // stream; for calls: thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
     int32_t limit;   // kbi_limit
 } kbi_event;
 
-typedef struct kbi_gauge { // what the device showed beside them
-    int64_t at;
+typedef struct kbi_gauge {  // state of the device at one time
+    int64_t at;             // ns of the clock of the events
     double sm_mhz, power_w; // NaN: not known
 } kbi_gauge;
 
-// One piece of memory: this, its events, its gauges, its counters, the bytes of its texts.
+// Profile in one block of memory: this structure, then its events, gauges, counters and texts.
 typedef struct kbi_inside {
-    int64_t events, gauges, counters, texts; // how many
-    int64_t dropped;                         // records that found no room
+    int64_t events, gauges, counters, texts; // numbers of elements; bytes of texts
+    int64_t dropped;                         // records lost for lack of buffer space
     int32_t runs, device;
-    double energy_mj, idle_w; // of a launch; with nothing at work. 0: not known
-    char message[400];        // why something that was asked for is not here; "": nothing
-    kbi_verdict verdict;      // of KBI_WISH_STREAMS
+    double energy_mj, idle_w; // mJ per launch; W of the idle device. 0: not known
+    char message[400];        // why a requested part is missing; "": none is missing
+    kbi_verdict verdict;      // of the inspection (KBI_WISH_STREAMS)
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -3705,15 +3685,12 @@ static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
-KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
-    return (const char*)(kbi_counters_of(in) + in->counters);
-}
+static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
 static size_t kbi_inside_size(const kbi_inside* in) {
-    return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
-           sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
+    return (size_t)(kbi_texts_of(in) + in->texts - (const char*)in);
 }
 
-static kbi_inside* kbi_inside_without(const char* why) { // to be freed
+static kbi_inside* kbi_inside_without(const char* why) { // an empty profile with a message; the caller frees it
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
     in->verdict.flag = -1;
@@ -3725,32 +3702,25 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
+// KB_RECORD as data, for functions that visit all keys of a record or find a key by name.
+// clang-format off
 typedef enum kbi_kind {
-    KBI_KIND_text,
-    KBI_KIND_real,
-    KBI_KIND_whole,
-    KBI_KIND_truth,
-    KBI_KIND_params,
-    KBI_KIND_samples,
-    KBI_KIND_flags,
-    KBI_KIND_status,
-    KBI_KIND_verdict
+    KBI_KIND_text, KBI_KIND_real, KBI_KIND_whole, KBI_KIND_truth, KBI_KIND_params, KBI_KIND_samples, KBI_KIND_flags,
+    KBI_KIND_status, KBI_KIND_verdict
 } kbi_kind;
-
-// --- where a record's values come from ---
+// clang-format on
 
 enum { KBI_FACTS = 16 };
-typedef struct kbi_environment { // what the system says of itself, by name
+typedef struct kbi_environment { // facts about the system, by name
     struct kbi_fact {
         const char* name;
         char value[72];
     } of[KBI_FACTS];
     int n;
-    char cpu[96]; // the processor's name
+    char cpu[96]; // name of the processor
 } kbi_environment;
 
-typedef struct kbi_session { // the same for every record of a run
+typedef struct kbi_session { // equal in all records of a run
     char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
     char* command;
     int64_t seed;
@@ -3763,9 +3733,9 @@ typedef struct kbi_key {
     kbi_kind kind;
     size_t offset, size; // in kb_result
     const char *group, *meaning;
-    bool withheld; // where the case has no time
+    bool withheld; // null if the case has no time
     kbi_source source;
-    size_t from; // offset in the source
+    size_t from; // offset in the structure that source names
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
@@ -3784,15 +3754,15 @@ static const kbi_key kbi_keys[] = {
 enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
-static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
+static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
     return names[v];
 }
 
-// Where a record has it: a kbi_field_ of its kind.
+// Address of a key's value in a record: a kbi_field_ of its kind.
 static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
 
-static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: none, or null
+static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: null, or not a number
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_real) return *(const kbi_field_real*)field;
     int64_t whole = key->kind == KBI_KIND_whole   ? *(const kbi_field_whole*)field
@@ -3801,7 +3771,7 @@ static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN:
     return whole == KB_NONE || (key->kind == KBI_KIND_truth && whole < 0) ? (double)NAN : (double)whole;
 }
 
-static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: none, or null
+static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: null, or not text
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_text) return *(const kbi_field_text*)field;
     if (key->kind == KBI_KIND_status) return kbi_status_name(*(const kbi_field_status*)field);
@@ -3810,7 +3780,7 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
-static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
+static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets null; lists become empty
     void* field = (char*)r + key->offset;
     memset(field, 0, key->size);
     if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
@@ -3831,8 +3801,8 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Takes what KB_RECORD names of a source: members of the key's own type, and texts as arrays, of which an empty one is
-// none.
+// Copies the members of a source structure that KB_RECORD names. Each has the type of its key; text is a char array,
+// and an empty one becomes null.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3846,8 +3816,6 @@ static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     }
 }
 
-// --- parameters: axes of a case, counters, facts ---
-
 static void kbi_param_text(kbi_text* s, const kb_param* p) {
     char number[40];
     if (p->type == KB_AXIS_STRINGS)
@@ -3858,41 +3826,38 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_putf(s, "%lld", (long long)p->i);
 }
 
-// Whether two lists hold the same values, in whatever order.
-static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
-    bool same = n_a == n_b;
-    if (!n_a) return same; // no list at all
-    for (const kb_param* p = a; same && p < a + n_a; p++) {
-        same = false;
-        for (const kb_param* q = b; q < b + n_b && !same; q++)
-            same = p->type == q->type && kbi_is(p->name, q->name) &&
-                   (p->type == KB_AXIS_STRINGS ? kbi_same_text(p->s, q->s)
-                    : p->type == KB_AXIS_REALS ? memcmp(&p->r, &q->r, sizeof p->r) == 0
-                                               : p->i == q->i);
-    }
-    return same;
-}
-
-static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: not found
     for (int64_t i = 0; i < object->n; i++)
         if (strcmp(object->of[i].name, name) == 0) return &object->of[i];
     return NULL;
 }
 
-static double kbi_object_number(const kbi_field_params* object, const char* name) { // NaN: there is none
+static bool kbi_same_param(const kb_param* a, const kb_param* b) {
+    return a && b && a->type == b->type &&
+           (a->type == KB_AXIS_STRINGS ? kbi_same_text(a->s, b->s)
+            : a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0
+                                       : a->i == b->i);
+}
+
+// True if two lists hold the same parameters, in any order. Names are unique in a list.
+static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
+    for (int64_t i = 0; i < a->n; i++)
+        if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
+    return a->n == b->n;
+}
+
+static double kbi_object_number(const kbi_field_params* object, const char* name) { // NAN: no such number
     const kb_param* p = kbi_object_find(object, name);
     return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
 }
 
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: no such text
     const kb_param* p = kbi_object_find(object, name);
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// --- by name: the columns of the table, and every key that is a number or a text ---
-
-// Of the table, from left to right: title, key, width, drop, wide. When a line is too short, the column with drop 1 is
-// left out first, then the one with 2, and so on. Wide: only in a line of KBI_WIDE columns or more.
+// Columns of the table from left to right: identifier, title, key, width, drop, wide. If the terminal is too narrow,
+// columns are dropped in the order of drop, from 1. wide: only in terminals of at least KBI_WIDE columns.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3911,26 +3876,20 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3, true)
 // clang-format on
 
-enum {
 #define KBI_X(name, title, key, width, drop, wide) name,
-    KBI_COLUMNS(KBI_X)
+enum { KBI_COLUMNS(KBI_X) KBI_COLUMN_COUNT };
 #undef KBI_X
-};
-
+#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
 static const struct {
     const char *title, *key;
     int width, drop;
     bool wide;
-} kbi_columns[] = {
-#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
-    KBI_COLUMNS(KBI_X)
+} kbi_columns[] = { KBI_COLUMNS(KBI_X) };
 #undef KBI_X
-};
-
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table keeps a mask of columns with one more bit");
+KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "the table keeps a mask of columns with one more bit");
 
 enum { KBI_UNITS_EACH = 4 };
-static const struct { // of a column, from small to large
+static const struct { // units of a column, from small to large; factors from the unit of the key
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
@@ -3946,13 +3905,13 @@ static const struct { // of a column, from small to large
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
-    const kbi_key* key; // what it shows
-    bool down;          // --sort: the largest first
-    char counter[128];  // which of the counters; "": the key is another
+    const kbi_key* key; // source of the value
+    bool down;          // --sort: the largest value first
+    char counter[128];  // name of the counter; "": not a counter
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
-static const kbi_key* kbi_key_named(const char* name) {
+static const kbi_key* kbi_key_named(const char* name) { // NULL: not found
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_same_name(kbi_keys[i].name, name)) return &kbi_keys[i];
     return NULL;
@@ -3967,20 +3926,19 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// false after an error message.
+// Finds a column, a unit of a column, a key with one value, or counter:NAME. False after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
-    int column = -1;
     memset(out, 0, sizeof *out);
     out->column = -1;
-    for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
+    for (int i = 0; i < KBI_COLUMN_COUNT; i++) {
         kbi_offer(&best, kbi_columns[i].title);
-        if (kbi_same_name(kbi_columns[i].title, name)) column = i;
+        if (kbi_same_name(kbi_columns[i].title, name)) out->column = i;
     }
     for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
         if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
-            column = kbi_units[i / KBI_UNITS_EACH].column;
-    if (column >= 0) return *out = kbi_shown_column(column), true;
+            out->column = kbi_units[i / KBI_UNITS_EACH].column;
+    if (out->column >= 0) return *out = kbi_shown_column(out->column), true;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         kbi_kind kind = kbi_keys[i].kind;
         if (kind == KBI_KIND_params || kind == KBI_KIND_samples || kind == KBI_KIND_flags) continue;
@@ -3992,24 +3950,24 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         snprintf(out->counter, sizeof out->counter, "%s", name + 8);
     }
     if (out->key) return true;
+    bool near = best.distance <= 3;
     kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
-              best.distance <= 3 ? "; nearest is '" : "", best.distance <= 3 ? best.name : "",
-              best.distance <= 3 ? "'" : "");
+              near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
     return false;
 }
 
-// "time,-gflops": how many there are, 0 after an error message.
+// Reads "time,-gflops". Returns the number of names; 0 after an error message.
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
         char name[160];
         bool down = kbi_is(option, "sort") && *p == '-';
-        int length = (int)strcspn(p, ",") - down;
-        snprintf(name, sizeof name, "%.*s", length, p + down);
+        int length = (int)strcspn(p += down, ",");
+        snprintf(name, sizeof name, "%.*s", length, p);
         if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN), 0;
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
-        p += length + down;
+        p += length;
         if (!*p) return n;
     }
 }
@@ -4017,6 +3975,13 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
 /*---------------------------------------------------------------------------------------------------------------
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
 ---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    if (x == KB_NONE)
+        kbi_puts(t, "null");
+    else
+        kbi_putf(t, "%lld", (long long)x);
+}
 
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
@@ -4027,33 +3992,22 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
         kbi_puts(t, ": ");
         if (p->type == KB_AXIS_STRINGS)
             kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS || p->i == KB_NONE)
-            kbi_json_real(t, p->type == KB_AXIS_REALS ? p->r : (double)NAN);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
         else
-            kbi_putf(t, "%lld", (long long)p->i);
+            kbi_json_whole(t, p->i);
     }
     kbi_puts(t, "}");
 }
 
-static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+static void kbi_json_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
+    const void* field = kbi_field(r, key);
     const kbi_field_samples* samples = (const kbi_field_samples*)field;
-    const char* before = "[";
-    int64_t whole;
-    int truth;
-    switch (kind) {
-    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    const char *words = kbi_field_words(r, key), *before = "[";
+    switch (key->kind) {
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole:
-        whole = *(const kbi_field_whole*)field;
-        if (whole == KB_NONE)
-            kbi_puts(t, "null");
-        else
-            kbi_putf(t, "%lld", (long long)whole);
-        break;
-    case KBI_KIND_truth:
-        truth = *(const kbi_field_truth*)field;
-        kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
-        break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_puts(t, !words ? "null" : *words == 'y' ? "true" : "false"); break;
     case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
     case KBI_KIND_samples:
         for (int64_t i = 0; i < samples->n; i++, before = ", ") kbi_puts(t, before), kbi_json_real(t, samples->of[i]);
@@ -4067,17 +4021,14 @@ static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
         }
         kbi_puts(t, *before == '[' ? "[]" : "]");
         break;
-    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
-    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    default: kbi_json_text(t, words);
     }
 }
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_puts(t, i ? ", \"" : "{\"");
-        kbi_puts(t, kbi_keys[i].name);
-        kbi_puts(t, "\": ");
-        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_json_field(t, r, &kbi_keys[i]);
     }
     kbi_puts(t, "}");
 }
@@ -4085,10 +4036,10 @@ static void kbi_json_result(kbi_text* t, const kb_result* r) {
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
     kbi_text t = KBI_BLANK;
     kbi_json_result(&t, result);
-    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
+    int64_t length = (int64_t)t.n, n = KBI_MIN(length, size - 1);
     if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
     kbi_text_free(&t);
-    return all;
+    return length;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4100,51 +4051,43 @@ const char KBI_DEMAND[] = KBENCH_VERSION;
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
-typedef struct kbi_placed { // an entry, and its place in the order of the source
-    kb_entry* entry;
-    intptr_t first, place; // first: the place of the first entry of its operation
-} kbi_placed;
-
-static int kbi_order_placed(const void* a, const void* b) {
-    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    int file = strcmp(x->entry->file, y->entry->file);
-    return x->first != y->first   ? (x->first > y->first ? 1 : -1)
-           : x->place != y->place ? (x->place > y->place ? 1 : -1)
-           : file                 ? file
-           : x->entry->line != y->entry->line
-               ? (x->entry->line > y->entry->line ? 1 : -1)
-               : (x->entry->order > y->entry->order) - (x->entry->order < y->entry->order);
+static int kbi_compare_entries(const void* a, const void* b) {
+    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
+    int file = strcmp(x->file, y->file);
+    return file                 ? file
+           : x->line != y->line ? (x->line > y->line ? 1 : -1)
+                                : (x->order > y->order) - (x->order < y->order);
 }
 
-// The entries in order, operations together at the place of their first; to be freed.
+// The entries by file and line, grouped by operation at the place of its first entry. The caller frees the list.
 static kbi_registered kbi_registry(void) {
-    size_t n = (size_t)kbi_process.entry_count;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), (int)n };
-    kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
-    kbi_map operations = KBI_BLANK;
-    int k = 0;
-    memset(placed, 0, sizeof(kbi_placed) * n);
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) placed[k++].entry = e;
-    qsort(placed, n, sizeof *placed, kbi_order_placed); // by file and line
-    for (int i = 0; i < all.n; i++) {
-        uint64_t key = kbi_hash(0, placed[i].entry->operation);
+    size_t n = (size_t)kbi_process.entry_count, k = 0;
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kb_entry** sorted = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
+    size_t* next = (size_t*)kbi_grow(NULL, sizeof(size_t) * n); // next entry of the same operation; n: none
+    kbi_map operations = KBI_BLANK;                             // last entry of each operation
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
+    qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = kbi_hash(0, sorted[i]->operation);
         kbi_mapped* slot = kbi_map_find(&operations, key);
-        if (!slot->key) kbi_map_take(&operations, slot, key, i);
-        placed[i].place = i, placed[i].first = slot->at;
+        if (slot->key) next[slot->at] = i;
+        kbi_map_take(&operations, slot, key, (intptr_t)i);
+        next[i] = n;
     }
-    qsort(placed, n, sizeof *placed, kbi_order_placed); // by operation
-    for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
-    KBENCH_FREE(placed);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n && sorted[j]; j = next[j]) all.of[all.n++] = sorted[j], sorted[j] = NULL;
+    KBENCH_FREE(sorted);
+    KBENCH_FREE(next);
     KBENCH_FREE(operations.slots);
-    kbi_set_free(&kbi_process.entry_set);
     return all;
 }
 
-// What the macros make of a name: its text, or what string literals hold, one behind the other.
+// Text of a macro argument: the argument itself, or the concatenation of its string literals. otherwise: for no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
-    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the program, like the entry
+    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the entry, until the program ends
     while (*p == '"') {
         for (p++; *p && *p != '"'; p++) {
             if (*p == '\\' && (p[1] == '"' || p[1] == '\\')) p++;
@@ -4153,7 +4096,7 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
         p += *p == '"';
         p += strspn(p, " ");
     }
-    if (*p) n = strlen(s), memcpy(name, s, n); // not literals alone
+    if (*p) n = strlen(s), memcpy(name, s, n); // not only literals
     name[n] = 0;
     if (n) return name;
     KBENCH_FREE(name);
@@ -4161,28 +4104,27 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
 }
 
 void kb_add_from(kb_entry* entry, const kb_build* build) {
-    for (const kb_entry* e = kbi_process.entry_set.n ? NULL : kbi_process.entries; e; e = e->next)
-        kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)e);
-    if (!kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)entry)) return;
+    if (entry->next || (kbi_process.entries && entry == kbi_process.last_entry)) return; // added before
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    // clang copies a module's benchmarks, with what registers them, into each file that imports the module
+    // clang registers the benchmarks of a module again in each file that imports the module
     for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
         if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
             kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
             return;
     if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
+    if (!kbi_process.entries) kbi_process.last_entry = entry;
     entry->next = kbi_process.entries;
     kbi_process.entries = entry;
     kbi_process.entry_count++;
 }
 
 void kb_add_output(kb_output* output) {
-    kb_output** at = &kbi_process.outputs;
-    while (*at && *at != output) at = &(*at)->next;
-    *at = output;
+    kb_output** link = &kbi_process.outputs;
+    while (*link && *link != output) link = &(*link)->next;
+    *link = output;
 }
 
 static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
@@ -4192,14 +4134,15 @@ static kb_output* kbi_output_named(const char* option) { // NULL: none is regist
 }
 
 void kb_add_instrument(kb_instrument* instrument) {
-    kb_instrument** at = &kbi_process.instruments;
-    while (*at && *at != instrument) at = &(*at)->next;
-    if (!*at && kbi_process.instrument_count == 30) {
+    kb_instrument** link = &kbi_process.instruments;
+    while (*link && *link != instrument) link = &(*link)->next;
+    if (*link) return;
+    if (kbi_process.instrument_count == 30) {
         kbi_error("more than 30 instruments: --%s is left out", instrument->option ? instrument->option : "(none)");
         return;
     }
-    if (!*at) instrument->bit = 2u << kbi_process.instrument_count++; // KBI_WISH_STREAMS is the first one
-    *at = instrument;
+    instrument->bit = 2u << kbi_process.instrument_count++; // bit 0 is KBI_WISH_STREAMS
+    *link = instrument;
 }
 
 void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build) {
@@ -4212,148 +4155,138 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
   >>cli       plan: the options, one row each: they make --help, the parser and the structure of values.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum {
-    KBI_EXIT_FINE = 0,
-    KBI_EXIT_FAILED = 1,
-    KBI_EXIT_USAGE = 2,
-    KBI_EXIT_REGRESSED = 3,
-    KBI_EXIT_UNCERTAIN = 4,
-    KBI_EXIT_NO_GPU = 77,
-    KBI_EXIT_INTERRUPTED = 130
-};
+enum { // clang-format off
+    KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_REGRESSED = 3, KBI_EXIT_UNCERTAIN = 4,
+    KBI_EXIT_NO_GPU = 77, KBI_EXIT_INTERRUPTED = 130
+}; // clang-format on
 
 enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
-typedef struct kbi_strings { // the values of an option given more than once
+typedef struct kbi_strings { // values of a repeatable option
     const char* of[KBI_LISTS];
     int n;
 } kbi_strings;
 
-typedef const char* kbi_two[2];
 typedef struct kbi_none {
-    char none; // a structure of C has a member
+    char none; // C has no empty structure
 } kbi_none;
 
-// What an option means beside others, in kb_option.rules.
+// How an option combines with others, in kb_option.rules.
 enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
     KBI_CHOOSES = 4,       // selects cases
     KBI_IDLE = 8,          // is done instead of a run
     KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
-    KBI_GPU = 32,          // without effect on host code
+    KBI_GPU = 32,          // has no effect on host code
     KBI_WRITES = 64,       // writes records to a file
     KBI_EFFORT = 128,      // replaces the options of kb_default
     KBI_APART = 256,       // the options of kb_default do not apply
-    KBI_IN_LOAD = 512,     // allowed beside --load
-    KBI_IN_COMPARE = 1024, // allowed beside --compare
-    KBI_IN_RACE = 2048,    // allowed beside --race
-    KBI_REST = 4096,       // what stands behind -- is for it
+    KBI_IN_LOAD = 512,     // allowed with --load
+    KBI_IN_COMPARE = 1024, // allowed with --compare
+    KBI_IN_RACE = 2048,    // allowed with --race
+    KBI_REST = 4096,       // takes the words after --
     KBI_RARE = 8192,       // only in --help all
+    KBI_COMMON = 8192,     // in KBI_OPTIONS, the opposite of KBI_RARE: also in --help
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
+    KBI_SELECTS_SHOWN = KBI_SELECTS | KBI_IN_SHOWN,
     KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
-// An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
-// limits of the value, rules. An argument in brackets is given behind a = only. Rows without a group are not shown.
+// A row: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An argument
+// in brackets is optional and follows a =. Options without a group are not in --help.
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
-// Rows of common kinds: without a value, a text, texts, a time, a percentage, a number from 1 up, one of several words.
+// Rows without value, with a text, several texts, a time, a percentage, a whole number from 1, one of several words.
 #define KBI_BARE(x, id, name, group, help, rules) x(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
 #define KBI_TEXT(x, id, name, argument, group, help, rules) \
     x(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
 #define KBI_LIST(x, id, name, argument, group, help, rules) \
     x(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, rules)
 #define KBI_SPAN(x, id, name, group, help, low, rules) \
-    x(id, name, "T", group, help, double, kbi_take_time, KBI_FROM(low, 0), rules)
+    x(id, name, "T", group, help, double, kbi_take_number, KBI_FROM(low, 0), rules)
 #define KBI_SHARE(x, id, name, group, help, low, high, rules) \
-    x(id, name, "PCT", group, help, double, kbi_take_percent, KBI_FROM(low, high), rules)
+    x(id, name, "PCT", group, help, double, kbi_take_number, KBI_FROM(low, high), rules)
 #define KBI_NUMBER(x, id, name, group, help, high, rules) \
-    x(id, name, "N", group, help, int64_t, kbi_take_count, KBI_FROM(1, high), rules)
+    x(id, name, "N", group, help, int64_t, kbi_take_number, KBI_FROM(1, high), rules)
 #define KBI_WORD(x, id, name, argument, group, help, words, rules) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), rules)
 // clang-format off
 #define KBI_OPTIONS(x) \
-    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD) \
+    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD | KBI_COMMON) \
     KBI_BARE(x, list_ops, "list-ops", "choose", "print operations, directions, dtypes and implementations", \
-      KBI_INSTEAD | KBI_RARE) \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", \
-      KBI_INSTEAD | KBI_RARE) \
+      KBI_INSTEAD) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", KBI_INSTEAD) \
     KBI_LIST(x, op, "op", "A,B", "choose", "operations; aliases: swish, gelu, loss", \
-      KBI_SELECTS | KBI_IN_SHOWN) \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", \
-      KBI_SELECTS | KBI_RARE) \
+      KBI_SELECTS_SHOWN | KBI_COMMON) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
     x(axis, "axis", "NAME=LIST", "choose", "replace the values of an axis: -a rows=512,1k:8k:*2", kbi_strings, \
-      kbi_take_axis, \
-      KBI_ANY, KBI_SELECTS) \
+      kbi_take_axis, KBI_ANY, KBI_SELECTS | KBI_COMMON) \
     KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (the same as FILTER)", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
+      KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", KBI_SELECTS_SHOWN) \
     x(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
-      kbi_take_shard, KBI_ANY, KBI_RARE) \
+      kbi_take_shard, KBI_ANY, 0) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
       KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu; 0" : "cpu is the only device in a build without CUDA", \
-      const char*, kbi_take_device, KBI_ANY, 0) \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", KBI_EFFORT) \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, 100, \
-      KBI_EFFORT | KBI_RARE) \
-    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT | KBI_RARE) \
-    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT | KBI_RARE) \
+      const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", \
+      KBI_EFFORT | KBI_COMMON) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, \
+      100, KBI_EFFORT) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT) \
     KBI_SPAN(x, budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
-      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
+      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE | KBI_COMMON) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "number of rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-      KBI_EFFORT | KBI_RARE) \
-    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT | KBI_RARE) \
-    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", \
-      KBI_LAUNCHES_LIMIT, KBI_RARE) \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, \
-      kbi_take_warmup, KBI_FROM(0, 1000000), KBI_RARE) \
-    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, KBI_RARE) \
-    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", KBI_RARE) \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE | KBI_RARE) \
-    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU | KBI_RARE) \
-    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU) \
-    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU | KBI_RARE) \
+      KBI_EFFORT) \
+    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", KBI_LAUNCHES_LIMIT, \
+      0) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, kbi_take_warmup, \
+      KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, 0) \
+    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", 0) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE) \
+    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
+    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
+    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU) \
     KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both alternately, or wall", \
-      "events,cupti,both,wall", \
-      KBI_GPU | KBI_RARE) \
-    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", KBI_RARE) \
-    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", KBI_RARE) \
-    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", KBI_RARE) \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", KBI_RARE) \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, 0) \
-    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", KBI_RARE) \
-    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, KBI_RARE) \
-    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), \
-      KBI_RARE) \
-    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", KBI_WRITES | KBI_IN_LOAD) \
+      "events,cupti,both,wall", KBI_GPU) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
+    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", 0) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", 0) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", 0) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, \
+      KBI_COMMON) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", 0) \
+    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_number, KBI_FROM(0, INT64_MAX), \
+      0) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", \
+      KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
-      KBI_WRITES | KBI_IN_LOAD) \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", \
-      KBI_WRITES | KBI_IN_LOAD | KBI_RARE) \
+      KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", KBI_WRITES | KBI_IN_LOAD) \
     x(sort, "sort", "KEY,-KEY", "out", "sort rows by KEY, -KEY descending, per operation", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "columns of the table; also keys of the record", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto (on a terminal)", "always,auto,never", \
-      KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", KBI_RARE) \
-    KBI_BARE(x, version, "version", "out", "print the version", KBI_RARE) \
+      KBI_ALWAYS) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS) \
+    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS) \
+    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", 0) \
+    KBI_BARE(x, version, "version", "out", "print the version", 0) \
     KBI_BARE(x, env, "env", "look inside", "print the machine; with two files, the differences", \
-      KBI_INSTEAD | KBI_IN_LOAD) \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
-      KBI_IN_LOAD)
+      KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
 enum kbi_option_id {
@@ -4364,18 +4297,17 @@ enum kbi_option_id {
 };
 
 typedef struct kbi_options {
-    bool on[KBI_OPTION_COUNT]; // whether an option was given
+    bool on[KBI_OPTION_COUNT]; // true if the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
     double warmup_time;   // seconds; negative: not given
     int64_t warmup_count; // samples; negative: not given
     int64_t min_samples, max_samples;
-    int64_t shards; // of which --shard is one, counted from 1; 0: all of the plan
-    int64_t gpu;
-    char** rest;     // the words behind --, for an option that takes them; NULL: none
-    bool usual;      // the options of kb_default are among them
-    char words[256]; // the words of kb_default
+    int64_t shards; // number of shards; shard counts from 1; 0: the whole plan
+    int64_t gpu;    // index
+    char** rest;    // the words after --, for an option with KBI_REST; NULL: none
+    bool usual;     // the options of kb_default apply
     int argc;
     char** argv;
 } kbi_options;
@@ -4406,8 +4338,7 @@ static bool kbi_refuse_value(const kb_option* option, const char* takes, const c
     return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
 }
 
-// One of the option's words, "a,b,c".
-static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
+static bool kbi_take_word(const kb_option* option, void* values, const char* value) { // words: "a,b,c"
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, option->words, value);
 }
@@ -4423,7 +4354,7 @@ static bool kbi_take_list(const kb_option* option, void* values, const char* val
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
 }
 
-// "200ms", "3s", "1.5m": seconds; negative when it is none.
+// Reads "200ms", "3s" or "1.5m" in seconds; negative for other texts.
 static double kbi_parse_time(const char* s) {
     static const struct {
         const char* unit;
@@ -4447,36 +4378,27 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
-    double t = kbi_parse_time(value);
-    if (t < option->low || t < 0)
-        return kbi_refuse_value(option,
-                                option->low > 0 ? "a time above 0 with its unit, as in 200ms or 3s"
-                                                : "a time with its unit, as in 200ms or 3s",
-                                value);
-    *(double*)kbi_option_field(option, values) = t;
+// A time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
+static bool kbi_take_number(const kb_option* option, void* values, const char* value) {
+    void* field = kbi_option_field(option, values);
+    const char *above = option->low > 0 ? " above 0" : "", *kind = option->argument;
+    char takes[80], *end;
+    if (*kind == 'N') {
+        if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)field)) return true;
+        snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
+                 (long long)option->high);
+        return kbi_refuse_value(option, takes, value);
+    }
+    double x = *kind == 'T' ? kbi_parse_time(value) : kbi_real_of(value, &end);
+    bool good = *kind == 'T' || (end != value && (!*end || kbi_is(end, "%")) && x <= (double)option->high);
+    snprintf(takes, sizeof takes, "a %s%s%s", *kind == 'T' ? "time" : "percentage", above,
+             *kind == 'T' ? " with its unit, as in 200ms or 3s" : ", as in 0.5");
+    if (!good || !(x >= option->low && x >= 0)) return kbi_refuse_value(option, takes, value);
+    *(double*)field = *kind == 'T' ? x : x / 100;
     return true;
 }
 
-static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
-    char takes[80];
-    snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
-             (long long)option->high);
-    return kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)) ||
-           kbi_refuse_value(option, takes, value);
-}
-
-// A share: "5" and "5%" are 0.05.
-static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
-    char* end;
-    double x = kbi_real_of(value, &end);
-    bool good = end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high;
-    if (good) *(double*)kbi_option_field(option, values) = x / 100;
-    return good || kbi_refuse_value(
-                       option, option->low > 0 ? "a percentage above 0, as in 0.5" : "a percentage, as in 5", value);
-}
-
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and the others
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4506,23 +4428,22 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
     bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
-    ((kbi_options*)values)->gpu = 0;
-    if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
-        return kbi_take_text(option, values, value);
+    int64_t* gpu = &((kbi_options*)values)->gpu;
+    *gpu = 0;
+    if (named || kbi_parse_whole(value, 0, 1023, gpu)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, "a number, all or cpu", value);
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed;
-    char ours[200];
+    char text[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
-    if (!kbi_cpus_allowed(&allowed))
-        return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
+    kbi_cpus_allowed(&allowed);
     for (int i = 0; i < KBI_COUNT(list.words); i++)
         if (list.words[i] & ~allowed.words[i])
             return kbi_error("--cpu %s: this process may run on %s only", value,
-                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                             kbi_cpus_show(&allowed, text, sizeof text)),
                    false;
     return kbi_take_text(option, values, value);
 }
@@ -4534,56 +4455,45 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
 }
 
-// Google Benchmark's spelling: "all", or a pattern; "-" before it excludes.
-static bool kbi_take_gbench_filter(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    if (kbi_is(value, "all")) return true;
-    if (*value == '-') return kbi_add_string(option->name, &o->exclude, value + 1);
-    return kbi_add_string(option->name, &o->filter, value);
-}
-
-// Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
-static bool kbi_shard_of_slurm(kbi_options* o) {
+// K/N, or the task of a Slurm job array. Arrays with unequal steps are rejected: their tasks cannot be numbered.
+static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
-    int64_t x[] = { -1, 0, -1, 1, -1 };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        char variable[40];
-        snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        const char* s = getenv(variable);
-        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
-            return kbi_error("%s is '%s'; it must be a number of at least %d", variable, s, i > 2), false;
+    int64_t task[] = { -1, 0, -1, 1, -1 };
+    kbi_options* o = (kbi_options*)values;
+    const char* slash = strchr(value, '/');
+    char text[40];
+    bool good = true;
+    if (!kbi_is(value, "auto")) {
+        snprintf(text, sizeof text, "%.*s", (int)(slash ? slash - value : 0), value);
+        good = slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) &&
+               kbi_parse_whole(text, 1, o->shards, &o->shard);
+        return good || kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
     }
-    o->shards = (x[2] - x[1]) / x[3] + 1;
-    o->shard = (x[0] - x[1]) / x[3] + 1;
-    if (x[0] >= x[1] && x[0] <= x[2] && (x[0] - x[1]) % x[3] == 0 && (x[4] < 0 || x[4] == o->shards)) return true;
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        snprintf(text, sizeof text, "SLURM_ARRAY_TASK_%s", names[i]);
+        const char* s = getenv(text);
+        good = good && (!s || kbi_parse_whole(s, i > 2, KBI_SHARDS, &task[i]));
+    }
+    o->shards = (task[2] - task[1]) / task[3] + 1;
+    o->shard = (task[0] - task[1]) / task[3] + 1;
+    good = good && task[0] >= task[1] && task[0] <= task[2] && (task[0] - task[1]) % task[3] == 0;
+    if (good && (task[4] < 0 || task[4] == o->shards)) return true;
     return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
                      "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
            false;
-}
-
-static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    const char* slash = strchr(value, '/');
-    char k[24];
-    if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
-    snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
-    if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
-        return true;
-    return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
 }
 
 // --- all options: those of the kit, then those of add-ons ---
 
 static const kb_option kbi_options_table[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
-    { name, argument, group, help, read, offsetof(kbi_options, id), limits, rules },
+    { name, argument, group, help, read, offsetof(kbi_options, id), limits, (rules) ^ KBI_RARE },
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
 };
 
 static const kbi_options* kbi_options_now; // of this run
 
-// The options of the kit; those of add-ons are linked behind them.
 static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL, false, NULL };
 
 void kb_add_options(kb_option_set* set) {
@@ -4591,11 +4501,12 @@ void kb_add_options(kb_option_set* set) {
     while (last != set && last->next) last = last->next;
     if (last == set) return;
     last->next = set, set->next = NULL;
-    if (!set->given) set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // for good, like the set
+    if (!set->given)
+        set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // never freed, like the set
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// The set that has option k, counted over all sets. k becomes its place in that set. NULL: there are fewer options.
+// The set of option *k, counted over all sets; *k becomes its index in that set. NULL if there are fewer options.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4612,7 +4523,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of these rules, from option *k on; *k is then the one behind it. NULL: none.
+// The next given option with one of these rules, from option *k on. *k becomes the index after it. NULL: none.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4624,19 +4535,24 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned rules) {
     return kbi_option_next(o, rules, &k);
 }
 
-// Gives an output or instrument a row of its own, unless an add-on's set has one of that name. False after a message.
+// Index of an option by its name; -1: there is none.
+static int kbi_option_index(const char* name) {
+    for (int k = 0; kbi_option_at(k); k++)
+        if (kbi_is(kbi_option_at(k)->name, name)) return k;
+    return -1;
+}
+
+// Adds the option of an output or instrument, unless an add-on has an option of that name. False after a message.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
-    for (int k = 0; name && kbi_option_at(k); k++) {
-        if (!kbi_is(kbi_option_at(k)->name, name)) continue;
-        if (k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
-            kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name", name);
-        return k >= KBI_OPTION_COUNT || k == KBI_OPTION_csv;
-    }
-    if (!name) return true;
+    int k = kbi_option_index(name);
+    if (k >= 0 && k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
+        return kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name",
+                         name),
+               false;
+    if (!name || k >= 0) return true;
     memset(row, 0, sizeof *row);
-    row->name = name, row->argument = argument, row->group = group, row->help = help;
-    row->rules = rules;
+    row->name = name, row->argument = argument, row->group = group, row->help = help, row->rules = rules;
     set->options = row;
     set->count = 1;
     set->given = &set->own;
@@ -4655,44 +4571,41 @@ static void kbi_help_row(const kb_option* option) {
     printf("  %-22s %s\n", left, option->help);
 }
 
-// The options that are used most, or all by groups.
+// Prints the common options, or all options by group.
 static void kbi_help(bool all) {
+    const kb_option* option;
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
-    if (!all) {
-        printf("\n");
-        for (int k = 0; kbi_option_at(k); k++)
-            if (kbi_option_shown(kbi_option_at(k)) && !(kbi_option_at(k)->rules & KBI_RARE))
-                kbi_help_row(kbi_option_at(k));
-        printf(
-            "\nFILTER is a regular expression on case names.\n--help all lists all options, values and exit codes.\n");
-        return;
-    }
-    for (int k = 0; kbi_option_at(k); k++) {
-        const char* group = kbi_option_shown(kbi_option_at(k)) ? kbi_option_at(k)->group : NULL;
-        for (int i = 0; i < k && group; i++)
-            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group)) group = NULL;
-        if (group) printf("\n%s\n", group);
-        for (int i = k; group && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
-            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group))
+    if (!all) printf("\n");
+    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
+        if (!kbi_option_shown(option)) continue;
+        if (!all && !(option->rules & KBI_RARE)) kbi_help_row(option);
+        bool first = all;
+        for (int i = 0; i < k && first; i++)
+            first = !kbi_option_shown(kbi_option_at(i)) || !kbi_is(kbi_option_at(i)->group, option->group);
+        if (first) printf("\n%s\n", option->group);
+        for (int i = k; first && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
+            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, option->group))
                 kbi_help_row(kbi_option_at(i));
     }
-    printf("\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
-           "Values of an axis may be ranges: 1:64:*2, 0:100:+25. The suffixes k, M, G and T\n"
-           "of whole numbers are powers of 1024. Times carry a unit: 200ms, 3s.\n"
-           "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
-           "4 inconclusive (--fail-on noise), 77 every case needs a GPU and there is none,\n"
-           "130 interrupted.\n");
+    printf(all ? "\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
+                 "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
+                 "Values of an axis may be ranges: 1:64:*2, 0:100:+25. The suffixes k, M, G and T\n"
+                 "of whole numbers are powers of 1024. Times carry a unit: 200ms, 3s.\n"
+                 "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
+                 "4 inconclusive (--fail-on noise), 77 every case needs a GPU and there is none,\n"
+                 "130 interrupted.\n"
+               : "\nFILTER is a regular expression on case names.\n"
+                 "--help all lists all options, values and exit codes.\n");
 }
 
 // --- the command line ---
 
-// An error for a name that no option has: which header has it, or the nearest name.
+// Reports an unknown option: the add-on that has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure;
-    } addons[4] = {
+    } addons[] = {
         { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
           "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
@@ -4701,10 +4614,6 @@ static void kbi_option_unknown(const char* word, const char* name) {
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
-    if (kbi_is(name, "part")) {
-        kbi_error("%s is no longer an option: use --budget T, the time for all cases together", word);
-        return;
-    }
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
@@ -4713,33 +4622,29 @@ static void kbi_option_unknown(const char* word, const char* name) {
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[4][400];
-    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
-        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
-        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
-    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help all lists them)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
 }
 
-// The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
+// Index of an option by its first n bytes on the command line ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
-    static const struct {
-        const char *word, *name;
-    } aliases[] = { { "-a", "axis" }, { "-v", "verbose" },   { "-q", "quiet" },
-                    { "-h", "help" }, { "--quick", "fast" }, { "--benchmark_out", "gbench" } };
+    static const char* const aliases[][2] = {
+        // clang-format off
+        { "-a", "axis" }, { "-v", "verbose" }, { "-q", "quiet" }, { "-h", "help" }, { "--quick", "fast" },
+        { "--benchmark_out", "gbench" }, { "--benchmark_filter", "filter" } // clang-format on
+    };
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)n, s);
     const char* name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
     for (int i = 0; i < KBI_COUNT(aliases); i++)
-        if (kbi_is(word, aliases[i].word)) name = aliases[i].name;
-    for (int k = 0; kbi_option_at(k); k++)
-        if (kbi_is(kbi_option_at(k)->name, name)) return k;
-    return kbi_option_unknown(word, name), -1;
+        if (kbi_is(word, aliases[i][0])) name = aliases[i][1];
+    int k = kbi_option_index(name);
+    if (k < 0) kbi_option_unknown(word, name);
+    return k;
 }
 
-// Option k with its value, NULL where it has none; false after an error message.
+// Sets option k. value is NULL if there is none. False after an error message.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4751,7 +4656,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// An option with the values behind it. Gives how many words it took, 0 after an error message.
+// Reads an option with its values. Returns the number of words that it takes; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4760,19 +4665,15 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') { // the next word, unless that is an option or a file's odd name
-        bool none = words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]);
-        if (none)
-            return kbi_error("--%s needs %s behind it%s", option->name, argument,
-                             file ? "; a name that begins with - stands behind a =" : ""),
-                   0;
+    if (argument && !equals && *argument != '[') { // the next word, unless it looks like an option
+        if (words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]))
+            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
         value = word[n++];
     }
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    bool standard = kbi_is(value, "/dev/stdout") || kbi_is(value, "/dev/fd/1") || kbi_is(value, "/proc/self/fd/1");
-    if (file && standard && (!own || own->fill)) value = "-"; // others open it themselves
+    if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-"; // other outputs open the file
     if (!kbi_option_set(o, k, value)) return 0;
     int most = option->rules & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
@@ -4797,59 +4698,45 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-// The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
+// Applies the options of kb_default if the command line neither selects cases nor sets how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
-    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
-    if (all && (!kbi_process.usual || says))
+    bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
+    if (all && (!kbi_process.usual || chosen))
         return kbi_error(
                    "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
                false;
-    if (!kbi_process.usual || all || says || kbi_option_any(o, KBI_APART)) return true;
+    if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
-    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = strtok(o->words, " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " ")) argv[argc++] = p;
-    if (argc == KBI_COUNT(argv) || strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d words or %d characters", KBI_COUNT(argv) - 2,
-                         (int)sizeof o->words - 1),
-               false;
+    for (char* p = strtok(kbi_keep_text(kbi_process.usual), " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " "))
+        argv[argc++] = p;
+    if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", KBI_COUNT(argv) - 2), false;
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
-// Whether no option silently takes away what another one asks for; false after an error message.
+// False, after an error message, if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
-    static const struct {
-        int a;
-        const char* value; // of a; NULL: any
-        int b;
-        const char* why;
-    } rows[] = { { KBI_OPTION_cold, NULL, KBI_OPTION_hot, "" },
-                 { KBI_OPTION_cold, NULL, KBI_OPTION_rotate, "" },
-                 { KBI_OPTION_hot, NULL, KBI_OPTION_rotate, "" },
-                 { KBI_OPTION_fast, NULL, KBI_OPTION_thorough, "" },
-                 { KBI_OPTION_iters, NULL, KBI_OPTION_rounds, ": both say how many samples there are" },
-                 { KBI_OPTION_quiet, NULL, KBI_OPTION_verbose, "" },
-                 { KBI_OPTION_color, NULL, KBI_OPTION_no_color, "" },
-                 { KBI_OPTION_all, NULL, KBI_OPTION_budget, "" },
-                 { KBI_OPTION_fresh, NULL, KBI_OPTION_no_verify, ": other inputs are there to be checked" },
-                 { KBI_OPTION_launches, NULL, KBI_OPTION_rotate,
-                   ": a graph holds every copy of the data equally often" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_cold, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_hot, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_rotate, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "cupti", KBI_OPTION_launches, ": it records every launch by itself" },
-                 { KBI_OPTION_timer, "both", KBI_OPTION_rotate, ": CUPTI records every other group of launches" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        const char* value = rows[i].value;
-        if (!o->on[rows[i].a] || !o->on[rows[i].b] || (value && !kbi_same_name(o->timer, value))) continue;
-        return kbi_error("--%s%s%s and --%s exclude each other%s; leave one out", kbi_options_table[rows[i].a].name,
-                         value ? " " : "", value ? value : "", kbi_options_table[rows[i].b].name, rows[i].why),
-               false;
+    // clang-format off
+    static const char* const exclusive[] = {
+        "timer wall", "cold", "hot", "rotate", NULL, "fast", "thorough", NULL, "iters", "rounds", NULL,
+        "quiet", "verbose", NULL, "color", "no-color", NULL, "all", "budget", NULL, "fresh", "no-verify", NULL,
+        "launches", "rotate", NULL, "timer cupti", "launches", NULL, "timer both", "rotate", NULL, "procs", "no-isolate"
+    };
+    // clang-format on
+    const char* given = NULL;
+    const kb_option *idle = NULL, *option;
+    for (int i = 0; i < KBI_COUNT(exclusive); i++) {
+        const char* name = exclusive[i];
+        if (!name) given = NULL;
+        if (!name || (kbi_is(name, "procs") && o->procs == 1)) continue;
+        if (strncmp(name, "timer ", 6) == 0 ? !kbi_same_name(o->timer, name + 6) : !o->on[kbi_option_index(name)])
+            continue;
+        if (given) return kbi_error("--%s and --%s exclude each other; leave one out", given, name), false;
+        given = name;
     }
-    int second = 0;
-    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &second), *option;
-    option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
-    if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
+    for (int k = 0; (option = kbi_option_next(o, KBI_IDLE, &k)) != NULL; idle = option)
+        if (idle)
+            return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time exceeds --max-time"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
@@ -4857,9 +4744,6 @@ static bool kbi_options_agree(const kbi_options* o) {
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
             return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
-    if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
-        return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
-               false;
     return true;
 }
 
@@ -4874,9 +4758,8 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return false;
         if (i->fill && i->row.name && !i->argument)
             return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option), false;
-        for (const kb_output* k = kbi_process.outputs; k != i && i->option; k = k->next)
-            if (kbi_is(k->option, i->option))
-                return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
+        if (i->option && kbi_output_named(i->option) != i)
+            return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
     }
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
         i->on = false, i->value = NULL;
@@ -4888,16 +4771,13 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->given) memset(set->given, 0, sizeof(bool) * (size_t)set->count);
         if (set->start) set->start();
     }
-    if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
-    if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
-        o->min_samples = 10;
-    } else if (o->on[KBI_OPTION_thorough]) {
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 10;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.002;
-        o->max_samples = 20000;
+    if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
+    bool fast = o->on[KBI_OPTION_fast], thorough = o->on[KBI_OPTION_thorough];
+    if (fast || thorough) { // explicit values override the preset
+        if (!o->on[KBI_OPTION_max_time]) o->max_time = fast ? 0.2 : 10;
+        if (!o->on[KBI_OPTION_precision]) o->precision = fast ? 0.02 : 0.002;
+        if (fast) o->min_samples = 10;
+        if (thorough) o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
     return true;
@@ -4907,92 +4787,90 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_dimension { // an axis with the values that are to be run
+typedef struct kbi_dimension { // an axis with the values to run
     const char* name;
     kb_axis_type type;
     kb_param* values;
-    int n;
-    const char* wrong; // which rule the list breaks, for people; NULL: none
+    int n;             // 0 after an error
+    const char* wrong; // error message; NULL: no error
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 
-typedef struct kbi_listed { // a list of values being read
-    const char* at;
-    kb_axis_type type;
-    kb_param* values;
-    int n;
-    char wrong[120]; // why it is no list; "": it is one so far
-} kbi_listed;
+typedef struct kbi_list_reader {
+    kbi_dimension d;
+    kbi_arena* arena;
+    const char* next; // first character that was not read
+} kbi_list_reader;
 
-KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_listed* l, const char* format, ...) { // false
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* format, ...) { // returns false
+    char text[120];
     va_list list;
     va_start(list, format);
-    vsnprintf(l->wrong, sizeof l->wrong, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
+    l->d.wrong = kbi_arena_text(l->arena, text);
     return false;
 }
 
-// "512", "2^20", "inf"; of whole numbers "64k".
-static bool kbi_parse_value(kbi_listed* l, double* out) {
-    static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
-    const char* s = l->at;
+// Reads "512", "2^20" or "inf"; for whole numbers also "64k" with powers of 1024.
+static bool kbi_parse_value(kbi_list_reader* l, double* out) {
+    static const char suffixes[] = "kMGT";
+    const char* s = l->next;
     char* end;
     errno = 0;
     double x = kbi_real_of(s, &end);
-    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
+    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', underflow = x == 0 && errno;
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
         x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
-        none = x == 0 && base != 0;
+        underflow = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
-    if (suffix && l->type == KB_AXIS_INTS && !infinite)
+    if (suffix && l->d.type == KB_AXIS_INTS && !infinite)
         for (end++; suffix >= suffixes; suffix--) x *= 1024;
-    l->at = end;
+    l->next = end;
     *out = x;
-    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !none && (infinite || kbi_finite(x))) return true;
-    if (!*s || strchr(",:", *s)) return kbi_list_wrong(l, "a number is missing");
-    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double",
-                          (int)KBI_MIN(strcspn(s, ",:"), (size_t)40), s);
+    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !underflow && (infinite || kbi_finite(x))) return true;
+    size_t n = strcspn(s, ",:");
+    if (!n) return kbi_list_wrong(l, "a number is missing");
+    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double", (int)KBI_MIN(n, (size_t)40),
+                          s);
 }
 
-static bool kbi_add_value(kbi_listed* l, double x, const char* s) {
-    kb_param* p = &l->values[l->n];
+static bool kbi_add_value(kbi_list_reader* l, double x, const char* s) {
+    bool ints = l->d.type == KB_AXIS_INTS;
     char number[40];
-    if (l->n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
-    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))
+    if (l->d.n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
+    if (ints && (x != floor(x) || fabs(x) >= 1e15))
         return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-    memset(p, 0, sizeof *p);
-    p->type = l->type;
-    p->s = s;
-    if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
-    p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
-    l->n++;
+    kb_param p = { l->d.name, l->d.type, ints ? (int64_t)x : 0, ints && x == 0 ? 0 : x,
+                   s }; // whole numbers have no -0
+    l->d.values[l->d.n++] = p;
     return true;
 }
 
-// One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
-static bool kbi_parse_item(kbi_listed* l) {
+// Reads one item of a list of numbers: "a", "a:b", "a:b:+step" or "a:b:*factor".
+static bool kbi_parse_item(kbi_list_reader* l) {
     double from, to, step = 1;
     char how = '+';
     if (!kbi_parse_value(l, &from)) return false;
-    if (*l->at != ':') return kbi_add_value(l, from, NULL);
-    l->at++;
+    if (*l->next != ':') return kbi_add_value(l, from, NULL);
+    l->next++;
     if (!kbi_parse_value(l, &to)) return false;
-    if (*l->at == ':') {
-        how = l->at[1];
+    if (*l->next == ':') {
+        how = l->next[1];
         if (how != '+' && how != '*')
             return kbi_list_wrong(l, "a step is + or * and a number, as in 1:9:+2 and 1:64:*2");
-        l->at += 2;
+        l->next += 2;
         if (!kbi_parse_value(l, &step)) return false;
     }
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
         return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
-    double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
+    double slack = 1e-9 * (how == '+' ? step : to); // tolerance for rounding errors
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
@@ -5005,44 +4883,35 @@ static bool kbi_parse_item(kbi_listed* l) {
     return true;
 }
 
-// A word of a list of words, up to a comma outside of brackets and quotes.
-static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
+// Reads a word of a list of words, up to a comma outside of brackets.
+static bool kbi_parse_word(kbi_list_reader* l) {
+    const char* s = l->next;
     size_t n;
-    kbi_word(l->at, &n);
+    kbi_word(s, &n);
+    l->next += n;
     if (!n) return kbi_list_wrong(l, "a word is missing");
     for (size_t i = 0; i < n; i++)
-        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "a value has no control characters");
-    if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
-    l->at += n;
-    return true;
+        if (kbi_obeyed(s + i)) return kbi_list_wrong(l, "a value has no control characters");
+    return kbi_add_value(l, 0, kbi_arena_text_n(l->arena, s, n));
 }
 
-// "512,1024:8192:*2" for an axis of that type; n is 0, and wrong says why, when it is no such list.
+// Reads "512,1024:8192:*2" for an axis of that type. The values live in the arena.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
-    kbi_listed l;
-    memset(&l, 0, sizeof l);
-    l.at = kbi_arena_text_n(a, s, length);
-    l.type = type;
-    l.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
-    while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
-        if (!*l.at) break;
-        if (*l.at != ',') {
-            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.at);
+    kbi_list_reader l = { { kbi_arena_text(a, name), type, NULL, 0, NULL }, a, kbi_arena_text_n(a, s, length) };
+    kb_param* buffer = l.d.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
+    while ((type == KB_AXIS_STRINGS ? kbi_parse_word(&l) : kbi_parse_item(&l)) && *l.next)
+        if (*l.next++ != ',') {
+            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.next - 1);
             break;
         }
-        l.at++;
-    }
-    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, l.wrong[0] ? 0 : l.n, NULL };
-    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d.n + 1));
-    memcpy(kept, l.values, sizeof(kb_param) * (size_t)d.n);
-    for (int i = 0; i < d.n; i++) kept[i].name = d.name;
-    d.values = kept;
-    if (l.wrong[0]) d.wrong = kbi_arena_text(a, l.wrong);
-    KBENCH_FREE(l.values);
-    return d;
+    if (l.d.wrong) l.d.n = 0;
+    l.d.values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(l.d.n + 1));
+    memcpy(l.d.values, buffer, sizeof(kb_param) * (size_t)l.d.n);
+    KBENCH_FREE(buffer);
+    return l.d;
 }
 
-// The values that a declaration lists, up to the value that ends the list; behind it there is none.
+// The values of a declaration, up to the value that ends the list.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
@@ -5050,9 +4919,7 @@ static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
         kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
         bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
-        if (ended && (ints    ? p.i != 0 && !last
-                      : reals ? !(p.r == 0)
-                              : !last)) // a value that was meant as one of the list
+        if (ended && (ints ? p.i != 0 && !last : reals ? !(p.r == 0) : !last)) // a value after the end
             d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
         if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
@@ -5060,7 +4927,7 @@ static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     return d;
 }
 
-// The axes of "rows=512 cols=1024:4096:*2", as many as there is room for; why the text is no such thing, or NULL.
+// Reads the axes of "rows=512 cols=1024:4096:*2" into out, up to KBI_DIMENSIONS. Returns an error message or NULL.
 static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
     for (const char* p = spec; *p;) {
         p += strspn(p, " ");
@@ -5075,9 +4942,7 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-// --- regular expressions on the names of cases, which the system compiles and matches ---
-
-typedef struct kbi_patterns {
+typedef struct kbi_patterns { // regular expressions on case names
     regex_t of[KBI_LISTS];
     int n;
 } kbi_patterns;
@@ -12055,7 +11920,7 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
 // Whether two records are of one comparison group: of one run and device, and different in the implementation only.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
-           kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
+           kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
 // Whether the operation has no other case, so that it shares its heading; likewise a record without a plan.

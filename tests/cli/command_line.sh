@@ -181,9 +181,9 @@ refuses "a value where none goes" "--fast takes no value" --fast=1
 refuses "--fast and --thorough" "exclude" --fast --thorough
 refuses "--launches 0" "--launches .*from 1 to 4096" --launches 0
 refuses "--launches 4097" "--launches .*from 1 to 4096" --launches 4097
-refuses "--launches and --rotate" "exclude.*equally often" --launches 4 --rotate
-refuses "--launches and --timer cupti" "every launch by itself" --launches 4 --timer CUPTI
-refuses "--fresh and --no-verify" "exclude.*checked" --fresh --no-verify
+refuses "--launches and --rotate" "exclude each other" --launches 4 --rotate
+refuses "--launches and --timer cupti" "exclude each other" --launches 4 --timer CUPTI
+refuses "--fresh and --no-verify" "exclude each other" --fresh --no-verify
 refuses "--iters and --rounds" "exclude" --iters 3 --rounds 3
 refuses "--quiet and --verbose" "--quiet and --verbose exclude" --quiet --verbose
 refuses "-v and -q" "exclude" -v -q
