@@ -6133,220 +6133,211 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin answers how often the block is to run before end; end adds samples with
-// kbi_add_sample, perhaps several at once, and perhaps only at the end of several launches.
+// How a block is timed. begin returns how many times the block runs before end. end adds samples with kbi_add_sample:
+// none, one or several.
 typedef struct kbi_timer {
-    const char* name; // in the record
+    const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
-    bool host_clock;                     // the host's: a sample is as many calls of the block as the clock needs
-    bool steady;                        // settled from the start
+    void (*replay)(struct kbi_run* run); // takes a sample of the captured graph; NULL: begin and end time the block
+    bool host_clock;                     // a sample has as many runs of the block as the host's clock needs
+    bool steady;                         // needs no warm-up
 } kbi_timer;
 
-// What a device fills in, in five groups. NULL: it has no such thing.
+// Functions of a device, in five groups. NULL: the device has no such function.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit work to a stream
+    bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
-        void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
+        void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
         void (*release)(kb_place place, void* p);
         void (*set)(void* p, int byte, size_t bytes);
-        void (*copy)(void* to, const void* from, size_t bytes); // any direction, waits
+        void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
-        int64_t (*free_bytes)(void);      // of the device
-        int64_t (*pool_peak)(bool reset); // high-water mark of the stream-ordered pool; reset: what is in use now
+        int64_t (*free_bytes)(void);      // free device memory
+        int64_t (*pool_peak)(bool reset); // peak of the stream-ordered memory pool; reset: to the bytes in use
     } memory;
     struct {
-        const kbi_timer* (*choose)(struct kbi_run* run); // for blocks of device work
+        const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
         kb_stream (*stream)(void);
-        void (*prepare)(struct kbi_run* run);    // before each call of the function
-        const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
-        bool (*lost)(void);                      // whether no later work of this process survives that error
-        const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
-        void (*abandon)(void);                   // ends what a block that was left early keeps from ending
-        void (*roof)(kbi_machine* m, int which); // measures one of its roofs
+        void (*prepare)(struct kbi_run* run);    // called before each call of the function
+        const char* (*wait)(void);               // synchronises; returns the error since the last call, or NULL
+        bool (*lost)(void);                      // after that error, all later work of this process fails
+        const char* (*broken)(void);             // how the function damaged the context or kb->stream, or NULL
+        void (*abandon)(void);                   // opens the gate of a block that was left early
+        void (*roof)(kbi_machine* m, int which); // measures one peak
     } timing;
-    struct {
-        void (*begin)(struct kbi_run* run); // the audit
+    struct { // the audit; one of end, compare and left follows begin
+        void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
-        void (*compare)(struct kbi_run* run); // instead of end: of a later launch, with what the audit saw
-        void (*left)(struct kbi_run* run);    // instead of end: of a block that was left in its middle
-        void (*forget)(struct kbi_run* run);  // what the audit captured
-        int64_t (*repeats)(struct kbi_run* run,
-                           int replicas); // how often to capture the block in a row; 0: it cannot be
-        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures it so often (0), twice so often (1)
+        void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
+        void (*left)(struct kbi_run* run);    // the block was left in its middle
+        void (*forget)(struct kbi_run* run);  // destroys the captured graph
+        int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
+        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures a graph of 1x (0) or 2x (1) as many
     } capture;
     struct {
-        double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
-        void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
-        void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
-        void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
+        double (*clock)(void);                         // SM clock in MHz; NaN: unknown
+        void (*sense)(kbi_measured* m);                // reads power, temperature, clocks and throttling
+        void (*mark)(struct kbi_run* run, bool begin); // marks begin or end of the case's block for a profiler
+        void (*throttled)(kbi_measured* m);            // reads throttling alone, which is quick
     } sensors;
-    const kb_instrument* (*inspect)(void); // follows the calls of a block of its work
+    const kb_instrument* (*inspect)(void); // instrument that follows the calls of a block
 } kbi_backend;
 
-enum { KBI_READ_WORDS = 16 };
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 
-typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
-    char* base;
-    size_t bytes, shift; // shift: of base in what was allocated
+typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
+    char* data;            // NULL: the block is not allocated
+    char* saved;           // copy of the data at the begin of the timed loop; NULL: none
+    size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
     kb_place place;
-    bool shared;  // lies on the stage, and is not given back by itself
-    bool changed; // by the timed block, since it was held
-    int ordinal;  // of the call's blocks
-    char* saved;  // what was in it when the timed loop was entered (a call ended); NULL: not kept
-    struct kbi_block* next;
+    bool shared;  // lies in the shared buffers
+    bool output;  // the checked call read it after its timed loop
+    bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a
-// small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
-// saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
-// distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
+// Buffers that the implementations of a group use in turn, at the same addresses and pages: the address of a buffer
+// changes the time of a small kernel by 1 to 3 %. Contents are saved and restored when another implementation runs.
+// Copies of the data for --rotate lie at a fixed distance; all are saved, because each run may change them.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
-    size_t size, stride;   // stride: from one copy of the data to the next
-    struct kbi_memory* owner; // whose contents lie there
+    size_t stride;            // bytes from one copy of the data to the next
+    struct kbi_memory* owner; // whose contents are in the buffers
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;
-    kbi_block* kept;          // the call's before, with their contents, in their order: the next ones to be taken
-    kbi_shared_buffers* shared; // NULL: every block is an allocation of its own
-    size_t layout_bytes,
-        layout_peak;             // bytes that the blocks of this call take on a stage; the most that any call took
-    struct kbi_memory* original; // the data that this is a copy of, for --rotate; NULL: of none
-    int copies;               // for which the stage has places, the first included; 0: as 1
-    size_t copy_offset,
-        used_bytes;           // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* saved;              // what all of them hold, while others run; NULL: no others do
-    uint64_t placement;       // kbi_placement of the recipe
-    bool separate;            // a block did not fit where the first call's had
-    int taken;                // blocks of this call so far
-    bool keep;                // the last call left its blocks to the next one
-    uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
-    int64_t output_bytes, saved_bytes; // their size; what was kept of them
-    bool unsaved;                      // what an output held was not kept, for want of room
-    int64_t device, device_peak, host, host_peak;
-    int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
-    int64_t pool_before;              // in use of the pool when the case began
+    kbi_block* blocks;                // by order of allocation; released ones stay until the case's last call has ended
+    int n, n_known;                   // blocks of this call; entries of `blocks`
+    kbi_shared_buffers* shared;       // NULL: each block is its own allocation
+    size_t layout_bytes, layout_peak; // bytes that this call's blocks take in shared buffers; most of any call
+    bool separate;                    // a block did not fit into the layout of the checked call
+    struct kbi_memory* original;      // for a copy of --rotate: the original's memory; else NULL
+    int copies;                       // copies of the data in the shared buffers, with the original; 0: 1
+    size_t copy_offset, used_bytes;   // where this copy begins; of the original: bytes that all copies take
+    char* saved;                      // contents of all copies while other implementations run
+    uint64_t placement;               // kbi_placement of the recipe
+    bool keep;                        // the last call left its blocks to the next one
+    int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
+    bool unsaved;                      // an output was not saved, because there was no room
+    int64_t device, device_peak, host, host_peak; // bytes allocated
+    int64_t free_before, free_lowest; // free device bytes before the call, and their minimum; KB_NONE: unknown
+    int64_t pool_before;              // bytes in use of the pool before the call
 } kbi_memory;
 
 // clang-format off
-typedef enum kbi_unit {
+typedef enum kbi_unit { // what a run of the block is for
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+typedef enum kbi_phase { // profiling has a call of its own, after an audit
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // what the conductor of several runs wants of this one
-    KBI_UNMANAGED,         // there is none: the engine says when it is enough
-    KBI_HOLD,              // rest between audit and warm-up
-    KBI_CAPTURE,           // run the block once into a capture that the conductor has begun, and hold again
-    KBI_SLOT,              // take samples up to slot_end, then rest
-    KBI_FINISH             // no more samples
+typedef enum kbi_command { // from the code that interleaves several runs
+    KBI_UNMANAGED,         // none: the engine decides when there are enough samples
+    KBI_HOLD,              // suspend between audit and warm-up
+    KBI_CAPTURE,           // run the block once into the open capture, then hold
+    KBI_SLOT,              // take samples up to slot_end, then suspend
+    KBI_FINISH             // take no more samples
 } kbi_command;
 
-typedef struct kbi_schedule { // among those that are measured in turn
+typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved; // others are measured between its samples
-    kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
-    bool suspended;   // it returned so
-    int64_t slot_end; // samples to have before another one's turn
-    int discard;      // runs of the block to come that settle it in its slot, and are no samples
-    double* discarded_ns; // where the times of these go; NULL: nowhere
+    bool interleaved;     // other cases run between its samples
     bool is_copy;         // a copy for --rotate, or the baseline's control: it has no results of its own
+    kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
+    bool suspended;       // the function has returned, to be called again
+    int64_t slot_end;     // number of samples at which the slot ends
+    int discard;          // coming runs of the block that are no samples
+    double* discarded_ns; // receives their times; NULL: nothing does
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
-typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
+typedef struct kbi_window { // a part of the warm-up
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
-    double median, clock; // of the window before
+    double median, clock; // of the previous window: ns, MHz
 } kbi_window;
 
-typedef struct kbi_body_call { // of the benchmark function
-    kbi_phase phase, last;     // the phase to come, and the one after which the call ends
-    kbi_unit unit, next_unit;  // in flight; and the one that KB_SAMPLE announced
-    bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool ended;                // KB_SAMPLE ended
-    bool loop_entered, restored; // the loop, before the first reset; the last run began where the first one had
-    bool fresh;                // with other inputs in the memory of the call before
-    const char* forbidden_call; // the function of kbench that the timed block called, which no block may; or NULL
-    int profile_runs, marked;   // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
+typedef struct kbi_body_call { // one call of the benchmark function
+    kbi_phase phase, last;     // current phase; last phase of this call
+    kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
+    bool loop_entered, looped; // the timed loop was entered, before KB_SAMPLE's first reset; the block was reached
+    bool sampled, ended;       // KB_SAMPLE is used; it has ended
+    bool restored;             // the last run of the block began with restored outputs
+    bool fresh;                // inputs have another seed, in the memory of the previous call
+    const char* forbidden_call; // kb_ function that the timed block called; NULL: none
+    int profile_runs, marked;  // coming runs for a profiler, the last between marks; number in the marks
+    uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
-typedef struct kbi_work { // what is known of the timed block
+typedef struct kbi_work { // facts about the timed block
     bool host;            // it is host work
-    unsigned expect;
-    int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
-    bool on_device;             // it was captured, and all its copies stay within the device
-    int64_t estimate_ns;        // the least that it was seen to take
-    bool checked;               // in a call of its own
-    int line;                   // of KB_TIME in its file
-    bool by_pointer;            // by pointer, in an entry that returns: no compiler can remove it
-    int empty_kernel;           // which of the empty kernels has about as many bytes of arguments
-    uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
-    void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
-    int busy_checks, busy;      // after which the device was asked whether it is at work; those that found it so
-    bool repeat_audit, refused; // the audit runs the block once more; capture refused it, and nobody said why
+    bool checked;         // a checked call has run
+    bool by_pointer;      // it is called by pointer, so the compiler cannot remove it
+    int line;             // line of KB_TIME
+    unsigned expect;      // KB_EXPECT_ bits
+    int64_t estimate_ns;  // shortest run so far
+    int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
+    bool on_device;             // captured, and all copies stay on the device
+    int empty_kernel;           // index of the empty kernel with about as many bytes of arguments
+    uint64_t shape;             // hash of the captured kernels, grids and other nodes; 0: unknown
+    void* graph;                // captured graph of the backend, for timers that replay it
+    int busy_checks, busy;      // checks whether the device works after the block; checks that found it busy
+    bool repeat_audit, refused; // the audit runs again; capture was rejected without a known cause
     bool captured;              // the audit's run is being captured
-    const kbi_verdict* verdict; // of the inspection; NULL: there was none
+    const kbi_verdict* verdict; // result of the inspection; NULL: none
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t capacity; // of m.samples
-    int64_t next_check;
-    bool open;     // a sample was begun, and not all of its launches are done
-    bool gated;    // launches can wait behind a gate
-    int alarms;    // of the gate's watchdog, in a row
-    int stop_count; // of the process, when the sample was begun
-    int launches;  // whose mean is a sample
-    int64_t batch; // calls of the block that the host's clock times together
-    bool resolved; // they are long enough for the clock
-    kbi_load load; // of the machine, when the first sample began
-    double sum_ns; // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
-    int64_t sum_runs; // runs in it
-    int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's
+    int64_t next_check; // number of samples at which the precision is computed again
+    bool open;          // some launches of the current sample are still to come
+    bool gated;         // launches can wait behind a gate
+    int alarms;         // consecutive samples in which the gate's watchdog fired
+    int stop_count;     // kbi_meter.stops at the begin of the sample
+    int launches;       // launches that are averaged into a sample
+    int64_t batch;      // runs of the block between two readings of the host's clock
+    bool resolved;      // the batch is long enough for the clock
+    kbi_load load;      // of the machine, when the first sample began
+    double sum_ns;      // time of the runs of the open sample
+    int64_t sum_runs;   // number of those runs
+    int missed;         // consecutive samples that CUPTI did not record in full
+    bool traced;        // the open sample is timed by CUPTI
     int64_t n_traced;
-    double traced_ns[KBI_TRACED]; // the latest of those samples
+    double traced_ns[KBI_TRACED]; // latest samples of CUPTI
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_work_change {   // what tells whether later launches do what the first ones did
-    double early_ns[KBI_EARLY];    // ns of the warm-up's first launches, each alone
-    int n_early;                   // how many
-    double early_mhz;              // MHz when they began; NaN: not known
-    double single_ns[KBI_SINGLES]; // ns of launches in a row behind the samples, each alone
-    int compared;            // launches captured again
-    char finding[160];       // what their times say; "": nothing
+typedef struct kbi_work_change {   // evidence whether later launches do the work of the first ones
+    double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
+    int n_early;
+    double early_mhz;              // SM clock when they began; NaN: unknown
+    double single_ns[KBI_SINGLES]; // consecutive launches after the samples, each timed alone
+    int compared;                  // launches whose capture was compared with the audit
+    char finding[160];             // message about a change; "": none
 } kbi_work_change;
 
-// What happens to cases, in the process that measures them. A worker sends it to the supervisor.
+// Events of the measuring process, in the order of a case. A worker sends them to the supervisor.
 typedef enum kbi_message_type {
-    KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
-    KBI_ENTER,     // the case goes on
-    KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
-    KBI_STATUS,    // kbi_measured: the case has its flag, which stands if its function ends the process
-    KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
+    KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
+    KBI_ENTER,     // the case is running
+    KBI_BEAT,      // sign of life; index 1: the time from here on is the machine's, not the case's
+    KBI_STATUS,    // kbi_measured: the case failed or was skipped, which holds even if its function ends the process
+    KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
-    KBI_DONE       // of all that was asked for; index 0: the process can measure no more
+    KBI_DONE       // the job is done; index 0: this process can measure no more
 } kbi_message_type;
 
-typedef struct kbi_sink { // takes them; index: of the case in the plan
+typedef struct kbi_sink { // receiver of events; index: of the case in the plan
     void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
@@ -6359,12 +6350,12 @@ typedef struct kbi_run {
     kb_state kb;
     const kbi_recipe* recipe;
     const kbi_backend* backend;
-    kbi_machine* machine; // its roofs are measured when first wanted
+    kbi_machine* machine; // its peaks are measured when first needed
     const kbi_case* bench_case;
-    const kbi_sink* sink; // NULL: nobody listens
-    int index;            // of the case in the plan, -1: it stands in for one
-    int64_t start_ns, beat_ns; // shown: when it was, or would have been
-    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
+    const kbi_sink* sink;      // NULL: nobody listens
+    int index;                 // of the case in the plan; -1: a copy of a case
+    int64_t start_ns, beat_ns; // begin; last sign of life
+    uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
     kbi_body_call call;
     kbi_work work;
@@ -6374,11 +6365,11 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
+// Set by an add-on that names ranges for profilers. Ends the range and, if name is not NULL, begins another one.
 static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
-static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
+static bool kbi_lost(const kbi_run* run) { // the case failed with an error after which the device is unusable
     return kbi_failed(run) && run->backend->timing.lost && run->backend->timing.lost();
 }
 static int64_t kbi_free_bytes(const kbi_backend* b) {
@@ -6393,18 +6384,16 @@ static double kbi_clock_mhz(const kbi_run* run) {
 static void kbi_sense(kbi_run* run) {
     if (run->backend->sensors.sense) run->backend->sensors.sense(&run->m);
 }
-
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
+static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the
-// block ends, but not if break left it. host: only a block of host work may not call it.
+// Notes a call of a kb_ function. If the timed block called it, the case fails when this run of the block ends, unless
+// break left the block. host: only blocks of host work may not call it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
     if (timed && !run->call.forbidden_call) run->call.forbidden_call = name;
 }
-
-static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
 static void kbi_set_status(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
@@ -6412,6 +6401,7 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
+// Fails the case: raises the flag and, if this is its first failure, appends the message.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -6428,34 +6418,29 @@ KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* fo
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
-    bool memory = strstr(error, "MemoryAllocation") != NULL;
-    if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
+    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // in a CUDA call of the function itself
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-// Whether this launch is timed alone, to be held against others.
+// Whether this launch is timed alone, as evidence of a work change.
 static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
-        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
-        run->schedule.discard--;
-        return;
-    }
-    if (run->call.unit == KBI_WARM) { // the first run may have loaded code
-        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
+    if (run->call.unit == KBI_WARM) {
+        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns; // the first run may load code
         if (run->work_change.n_early < KBI_EARLY) run->work_change.early_ns[run->work_change.n_early++] = ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
-        return;
+    } else if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
+        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
+        run->schedule.discard--;
+    } else {
+        if (run->m.n % 256 == 0)
+            run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)(run->m.n + 256));
+        run->m.samples[run->m.n++] = ns;
     }
-    if (run->m.n == run->sampling.capacity) {
-        run->sampling.capacity = KBI_MAX((int64_t)256, 2 * run->sampling.capacity);
-        run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)run->sampling.capacity);
-    }
-    run->m.samples[run->m.n++] = ns;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7089,18 +7074,18 @@ static const kbi_backend kbi_cpu = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
-enum { KBI_SHARE_BUFFERS = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
+enum { KBI_SHARE_BUFFERS = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer checks the gaps between allocations
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
-// Plain host memory needs no GPU.
+// Backend that allocates and copies blocks of this place. Plain host memory needs no GPU.
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
     return place == KB_HOST ? &kbi_cpu : b;
 }
 
-// --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
+// --- placement: processes whose times are pooled use other addresses, which change a small kernel's time by 1 to 3 %
 
-// Random bits, the same for a number and a seed; 0 for number 0, where nothing is moved.
+// Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -7108,259 +7093,236 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
-// other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
-// host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
-static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool stage) {
-    if (b->gpu) return stage ? placement % (KBI_PAGE / 512) * 512 : 0;
+// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2 MiB;
+// other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256 within 16
+// pages of 4 KiB, which changes offset and cache colour.
+static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
+    if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
 }
 
-// --- outputs: restored for the last run, so that only that run can have written them
+// --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-// Whether a block equals its saved copy, as far as 16 looks can tell.
+// Whether a block equals its saved copy in 16 samples of 64 bytes.
 static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
-    enum { KBI_LOOKS = 16 };
-    char now[64], then[64];
+    char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
-    for (size_t i = 0; i < KBI_LOOKS; i++) {
-        size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
-        b->memory.copy(now, block->base + KBI_GUARD + at, n);
-        b->memory.copy(then, block->saved + at, n);
-        if (memcmp(now, then, n) != 0) return false;
+    for (size_t i = 0; i < 16; i++) {
+        size_t offset = rest * i / 15; // the last sample ends with the block
+        b->memory.copy(now, block->data + offset, n);
+        b->memory.copy(saved, block->saved + offset, n);
+        if (memcmp(now, saved, n) != 0) return false;
     }
     return true;
-}
-
-static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
-    int i = block->ordinal;
-    return i < 64 * KBI_READ_WORDS && (m->read[i / 64] >> i % 64 & 1) != 0;
 }
 
 static void kbi_save_block(kbi_run* run, kbi_block* block) {
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     if (!block->saved) {
         block->saved = (char*)b->memory.alloc(block->place, block->bytes);
-        if (!block->saved) {
-            run->memory.unsaved = true;
-            return;
-        }
-        if (block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
+        if (block->saved && block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    b->memory.copy(block->saved, block->base + KBI_GUARD, block->bytes);
+    if (block->saved)
+        b->memory.copy(block->saved, block->data, block->bytes);
+    else
+        run->memory.unsaved = true;
 }
 
-// Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
-// all blocks if they are small. A block that is still as the call before left it is an output.
+// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call, so
+// all blocks are saved if they are small. A block that still has its saved contents is not an input that was set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
     int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
-    if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) {
-        m->unsaved = true;
-        return;
-    }
-    for (kbi_block* block = m->blocks; block; block = block->next) {
-        if (!block->bytes || (!embedded && !kbi_read_later(m, block))) continue;
+    m->unsaved |= embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2));
+    for (int i = 0; i < m->n && !(embedded && m->unsaved); i++) {
+        kbi_block* block = &m->blocks[i];
+        if (!block->bytes || (!embedded && !block->output)) continue;
         block->changed = block->saved && kbi_block_unchanged(run, block);
         if (!block->changed) kbi_save_block(run, block);
     }
 }
 
-// Restores the outputs; false: none was saved.
+// Restores the saved outputs. false: none was saved.
 static bool kbi_restore_outputs(kbi_run* run) {
     bool any = false;
-    for (kbi_block* block = run->memory.blocks; block; block = block->next) {
+    for (int i = 0; i < run->memory.n; i++) {
+        kbi_block* block = &run->memory.blocks[i];
         if (!block->saved) continue;
         any = true;
         block->changed = !kbi_block_unchanged(run, block);
-        kbi_block_backend(run->backend, block->place)
-            ->memory.copy(block->base + KBI_GUARD, block->saved, block->bytes);
+        kbi_block_backend(run->backend, block->place)->memory.copy(block->data, block->saved, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+// After a run from restored outputs: whether the run changed one of them; with `stale`, whether the run left one
+// unchanged that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
-    const kbi_block* block = run->call.restored ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
+    for (int i = 0; run->call.restored && i < run->memory.n; i++) {
+        const kbi_block* block = &run->memory.blocks[i];
         if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
+    }
     return false;
 }
 
-// --- the stage: shared buffers, the same for all implementations of a group
+// --- shared buffers
 
-// Where the next block goes: on boundaries as cudaMalloc's own.
-static size_t kbi_shared_align(size_t laid, size_t total) {
+// First offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
+static size_t kbi_shared_align(size_t offset, size_t total) {
     size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
-    return (laid + boundary - 1) & ~(boundary - 1);
+    return (offset + boundary - 1) & ~(boundary - 1);
 }
 
-// What an implementation takes of a stage, with the copies of its data so far from each other.
+// Bytes that the copies of an implementation's data take, at this distance from each other.
 static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
-// NULL: it has to be an allocation of its own.
+// Address of the next block in the shared buffers. NULL: the block needs an allocation of its own.
 static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
-    size_t at = kbi_shared_align(m->layout_bytes, total);
-    kbi_memory* first = m->original ? m->original : m;
-    if (m->shared && at + total > m->layout_peak) m->separate = first->separate = true;
+    size_t begin = kbi_shared_align(m->layout_bytes, total);
+    kbi_memory* original = m->original ? m->original : m;
+    if (m->shared && begin + total > m->layout_peak) m->separate = original->separate = true;
     if (m->shared && m->separate) return NULL;
-    m->layout_bytes = at + total;
+    m->layout_bytes = begin + total;
     m->layout_peak = KBI_MAX(m->layout_peak, m->layout_bytes);
-    if (m->shared) first->used_bytes = KBI_MAX(first->used_bytes, m->copy_offset + m->layout_bytes);
-    return m->shared ? m->shared->base + m->copy_offset + at : NULL;
+    if (!m->shared) return NULL;
+    original->used_bytes = KBI_MAX(original->used_bytes, m->copy_offset + m->layout_bytes);
+    return m->shared->base + m->copy_offset + begin;
 }
 
 static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
-        memories[i]->saved = NULL;
-        memories[i]->shared = NULL;
-    }
-    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
+    for (int i = 0; i < n; i++) memories[i]->saved = NULL, memories[i]->shared = NULL;
+    s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
+// Allocates buffers for the largest of n implementations and, if there are several, as much again to save each of them.
+// false: there is not enough memory, and nothing was allocated.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
+    size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->layout_peak);
     s->stride = kbi_shared_align(largest, largest);
-    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_shared_span(memories[i], s->stride));
-    if (!s->size) return false;
-    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_PAGE + shift);
+    for (int i = 0; i < n; i++) size = KBI_MAX(size, kbi_shared_span(memories[i], s->stride));
+    size = kbi_shared_align(size, size);
+    if (size) s->allocated = (char*)b->memory.alloc(KB_DEVICE, (n > 1 ? (size_t)n + 1 : 1) * size + KBI_PAGE + shift);
+    if (!s->allocated) return false;
     s->base = (char*)((((uintptr_t)s->allocated + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) + shift);
-    bool good = s->allocated != NULL;
-    for (int i = 0; i < n && good; i++) {
-        kbi_memory* m = memories[i];
-        m->shared = s;
-        if (n < 2 || !m->layout_peak) continue;
-        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_shared_span(m, s->stride));
-        good = m->saved != NULL;
+    for (int i = 0; i < n; i++) {
+        memories[i]->shared = s;
+        if (n > 1 && memories[i]->layout_peak) memories[i]->saved = s->base + (size_t)(i + 1) * size;
     }
-    if (!good) kbi_shared_close(s, memories, n);
-    return good;
+    return true;
 }
 
-// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
+// Saves the contents of the last owner and restores those of m. Runs before the gate, outside the timed region.
 static void kbi_shared_enter(kbi_memory* m) {
     kbi_shared_buffers* s = m->shared;
     if (m->original) m = m->original;
     if (!s || s->owner == m) return;
-    if (s->owner && s->owner->saved && s->owner->used_bytes)
-        s->backend->memory.copy(s->owner->saved, s->base, s->owner->used_bytes);
+    const kbi_memory* old = s->owner;
+    if (old && old->saved && old->used_bytes) s->backend->memory.copy(old->saved, s->base, old->used_bytes);
     if (m->saved && m->used_bytes) s->backend->memory.copy(s->base, m->saved, m->used_bytes);
     s->owner = m;
 }
 
 // --- blocks
 
-// lost: the device no longer answers, so only the list is freed.
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
-    while (*list) {
-        kbi_block* block = *list;
-        *list = block->next;
-        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+// Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
+// lost: the device no longer answers, so its memory is not released.
+static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
+    for (int i = m->n_known - 1; i >= first; i--) {
+        kbi_block* block = &m->blocks[i];
         const kbi_backend* home = kbi_block_backend(b, block->place);
+        if (!block->data) continue;
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
         if (!lost || home == &kbi_cpu) {
             if (block->saved) home->memory.release(block->place, block->saved);
-            if (!block->shared) home->memory.release(block->place, block->base - block->shift);
+            if (!block->shared) home->memory.release(block->place, block->data - KBI_GUARD - block->shift);
         }
-        KBENCH_FREE(block);
+        block->data = block->saved = NULL;
     }
 }
 
-// Gives everything back.
-static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
-    kbi_blocks_free(b, m, &m->blocks, lost);
-    kbi_blocks_free(b, m, &m->kept, lost);
+// Releases all blocks. last: no further call of this case needs the table of blocks.
+static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool last) {
+    kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
-    m->taken = 0;
-    m->saved_bytes = 0;
-    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the first
+    m->saved_bytes = m->n = 0;
+    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the original
+    if (!last) return;
+    KBENCH_FREE(m->blocks);
+    m->blocks = NULL;
+    m->n_known = 0;
 }
 
-// Leaves everything as it is for the next call of the function.
+// Keeps all blocks, with their contents, for the next call of the function.
 static void kbi_memory_reuse(kbi_run* run) {
     kbi_memory* m = &run->memory;
-    while (m->blocks) { // the last one first
-        kbi_block* block = m->blocks;
-        m->blocks = block->next;
-        if (block->bytes && kbi_read_later(m, block)) kbi_save_block(run, block);
-        block->next = m->kept;
-        m->kept = block;
-    }
+    for (int i = 0; i < m->n; i++)
+        if (m->blocks[i].bytes && m->blocks[i].output) kbi_save_block(run, &m->blocks[i]);
     m->layout_bytes = 0;
-    m->taken = 0;
+    m->n = 0;
 }
 
+// Allocates a block, or takes the one that the call before kept at this index. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
-    char* staged = kbi_shared_place(b, m, place, total);
-    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
-    if (block && (block->place != place || block->bytes != bytes || (block->shared ? block->base : NULL) != staged)) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        block = NULL;
+    char* shared = kbi_shared_place(b, m, place, total);
+    if (m->n == m->n_known) {
+        if ((m->n & (m->n - 1)) == 0) // the capacity doubles
+            m->blocks = (kbi_block*)kbi_grow(m->blocks, sizeof(kbi_block) * (size_t)KBI_MAX(4, 2 * m->n));
+        memset(&m->blocks[m->n_known++], 0, sizeof(kbi_block));
     }
-    if (block) {
-        m->kept = block->next;
-    } else {
-        size_t shift = staged ? 0 : kbi_placement_shift(home, m->placement, false);
-        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+    kbi_block* block = &m->blocks[m->n];
+    bool same = block->place == place && block->bytes == bytes && block->shared == (shared != NULL);
+    if (!same || (shared && block->data != shared + KBI_GUARD)) kbi_blocks_free(b, m, m->n, false);
+    if (!block->data) {
+        size_t shift = shared ? 0 : kbi_placement_shift(home, m->placement, false);
+        char* base = shared ? shared : (char*)home->memory.alloc(place, total + shift);
         if (!base) return NULL;
-        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
-        memset(block, 0, sizeof *block);
-        block->base = base + shift;
+        block->data = base + shift + KBI_GUARD;
         block->bytes = bytes, block->shift = shift;
         block->place = place;
-        block->shared = staged != NULL;
-        home->memory.set(block->base, KBI_GUARD_BYTE, total);
-        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        block->shared = shared != NULL;
+        block->changed = false;
+        home->memory.set(base + shift, KBI_GUARD_BYTE, total);
+        home->memory.set(block->data, KBI_POISON, bytes);
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
         m->device_peak = KBI_MAX(m->device_peak, m->device);
         m->host_peak = KBI_MAX(m->host_peak, m->host);
         int64_t room = kbi_free_bytes(b);
         if (room != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, room);
     }
-    block->ordinal = m->taken++;
-    block->next = m->blocks;
-    m->blocks = block;
-    return block->base + KBI_GUARD;
+    m->n++;
+    return block->data;
 }
 
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* home = kbi_block_backend(b, block->place);
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    home->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
-
+// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its size.
 static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
+    static unsigned char guard[2 * KBI_GUARD + 256];
+    for (int i = 0; i < run->memory.n; i++) {
+        const kbi_block* block = &run->memory.blocks[i];
+        const kbi_backend* home = kbi_block_backend(run->backend, block->place);
+        int before = 0, behind = 0, size = (int)(kbi_block_total(block->bytes) - KBI_GUARD - block->bytes);
+        home->memory.copy(guard, block->data - KBI_GUARD, KBI_GUARD);
+        home->memory.copy(guard + KBI_GUARD, block->data + block->bytes, (size_t)size);
+        while (before < KBI_GUARD && guard[KBI_GUARD - 1 - before] == KBI_GUARD_BYTE) before++;
+        while (behind < size && guard[KBI_GUARD + behind] == KBI_GUARD_BYTE) behind++;
+        if (before == KBI_GUARD && behind == size) continue;
+        bool front = before < KBI_GUARD;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %d %s a block of %zu bytes was overwritten",
+                 (front ? before : behind) + 1, front ? "before" : "behind the end of", block->bytes);
         return;
     }
 }
 
-// --- what a function does with memory
+// --- functions that a benchmark calls
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
@@ -7383,56 +7345,52 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// The tracked block that p lies in, or NULL.
-static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
-    const kbi_block* block = run->memory.blocks;
-    for (; block; block = block->next) {
-        const char* begin = block->base + KBI_GUARD; // which an empty block has, too
-        if ((const char*)p == begin || ((const char*)p > begin && (const char*)p < begin + block->bytes)) break;
+// The tracked block that contains p, or an empty block at p. NULL: there is none.
+static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    for (int i = 0; i < run->memory.n; i++) {
+        kbi_block* block = &run->memory.blocks[i];
+        if ((const char*)p >= block->data && (const char*)p < block->data + KBI_MAX(block->bytes, (size_t)1))
+            return block;
     }
-    return block;
+    return NULL;
 }
 
-// What is read after the loop of the first call is an output.
+// Marks a block as output if the checked call reads it after its timed loop.
 static void kbi_mark_output(kbi_run* run, const void* p) {
-    kbi_memory* m = &run->memory;
-    const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    if (!block || kbi_read_later(m, block)) return;
-    int i = block->ordinal;
-    m->unsaved |= i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS) return;
-    m->read[i / 64] |= (uint64_t)1 << i % 64;
-    m->output_bytes += (int64_t)block->bytes;
+    kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
+    if (!block || block->output) return;
+    block->output = true;
+    run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
-// not give has the size that the function says.
-static bool kbi_range_valid(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that kb_alloc
+// did not allocate is unknown, so the call is trusted.
+static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", what, (long long)n, unit);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", call, (long long)n, unit);
     else if (!p && n)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", what);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", call);
     else if (!size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", what, unit);
-    else if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)p) / size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", what, (long long)n, unit,
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", call, unit);
+    else if (block && (size_t)n > (size_t)(block->data + block->bytes - (const char*)p) / size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", call, (long long)n, unit,
                  block->bytes);
     return run->m.status == KB_OK;
 }
 
-static bool kbi_copy_valid(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
+static bool kbi_copy_valid(kb_state* kb, const char* call, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, what, false);
-    return kbi_range_valid(kb->run, what, memory, n, 1, "bytes") &&
-           kbi_range_valid(kb->run, what, host, n, 1, "bytes");
+    kbi_note_call(kb, call, false);
+    return kbi_range_valid(kb->run, call, memory, n, 1, "bytes") &&
+           kbi_range_valid(kb->run, call, host, n, 1, "bytes") && n;
 }
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
     if (!kbi_copy_valid(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_output(kb->run, from);
-    if (bytes) kb->run->backend->memory.copy(host, from, bytes);
+    kb->run->backend->memory.copy(host, from, bytes);
 }
 
 void* kb_host_copy(kb_state* kb, const void* p) {
@@ -7445,14 +7403,14 @@ void* kb_host_copy(kb_state* kb, const void* p) {
                  p ? "not" : "NULL");
         return NULL;
     }
-    int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
+    int64_t bytes = block->data + block->bytes - (const char*)p;
     void* copy = kb_alloc(kb, KB_HOST, 1, bytes);
     if (copy) kb_to_host(kb, copy, p, (size_t)bytes);
     return copy;
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes)) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -7461,13 +7419,12 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_range_valid(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
-    if (kind < KB_ZERO || kind > KB_IOTA) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
-        return;
-    }
     const kbi_block* block = kbi_block_of(run, p);
-    const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    if (n) b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+    if (kind < KB_ZERO || kind > KB_IOTA)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
+    else if (n)
+        (block && block->place != KB_DEVICE ? &kbi_cpu : run->backend)
+            ->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -10563,10 +10520,10 @@ static bool kbi_all_constant(const kbi_run* run) {
     bool any = false;
     if (!run->call.zeros || run->call.zeros != run->call.fills) return false;
     memset(poison, KBI_POISON, sizeof poison);
-    for (const kbi_block* block = run->memory.blocks; block; block = block->next)
+    for (const kbi_block* block = run->memory.blocks; block < run->memory.blocks + run->memory.n; block++)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
             kbi_block_backend(run->backend, block->place)
-                ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+                ->memory.copy(seen, block->data + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
             any = true;
@@ -10613,7 +10570,8 @@ static void kbi_body_ended(kbi_run* run) {
     if (keeps)
         kbi_memory_reuse(run);
     else
-        kbi_memory_free(b, &run->memory, lost);
+        kbi_memory_free(b, &run->memory, lost,
+                        run->call.last != KBI_PHASE_CHECK || run->m.status != KB_OK || run->work.checked);
     int64_t left = kbi_free_bytes(b);
     if (left != KB_NONE && !lost && !keeps && !run->schedule.interleaved)
         run->m.leaked =
