@@ -6073,53 +6073,52 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
+// Lists the selected operations, one a line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
-        kbi_set seen = KBI_BLANK;
+        kbi_set listed = KBI_BLANK;
+        kbi_text text = KBI_BLANK;
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
-        for (int column = 1; column <= 3; column++) {
-            if (column > 1) kbi_puts(t, " ");
+        for (int column = 0; column < 4; column++) {
+            if (column == 1 || column == 2) kbi_puts(t, " ");
+            if (column == 3) kbi_puts(t, "\n");
             for (const kbi_case* c = plan->cases + i; c < plan->cases + end; c++) {
-                const char* word = column == 1   ? c->direction
-                                   : column == 3 ? c->entry->implementation
+                const char* word = column == 0   ? c->direction
+                                   : column == 2 ? c->entry->implementation
+                                   : column == 3 ? (notes ? c->entry->note : NULL)
                                    : c->dtype    ? kb_dtype_name(c->dtype)
                                                  : NULL;
-                if (word && kbi_set_add(&seen, kbi_hash((uint64_t)column << 60, word)))
-                    kbi_puts(t, " "), kbi_clean(t, word);
+                if (!word) continue;
+                text.n = 0;
+                kbi_putf(&text, column < 3 ? " %s" : "    %-10s %s", column < 3 ? word : c->entry->implementation, word);
+                if (!kbi_set_add(&listed, kbi_hash((uint64_t)column << 60, text.s))) continue;
+                kbi_clean(t, text.s);
+                if (column == 3) kbi_puts(t, "\n");
             }
         }
-        kbi_puts(t, "\n");
-        for (int j = i; notes && j < end; j++) {
-            const kb_entry* e = plan->cases[j].entry;
-            if (!e->note || !kbi_set_add(&seen, (uint64_t)(uintptr_t)e)) continue;
-            kbi_text line = KBI_BLANK;
-            kbi_putf(&line, "    %-10s %s", e->implementation, e->note);
-            kbi_clean(t, line.s), kbi_puts(t, "\n");
-            kbi_text_free(&line);
-        }
-        kbi_set_free(&seen);
+        kbi_set_free(&listed);
+        kbi_text_free(&text);
     }
 }
 
-// The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
+// Lists the selected shapes, one a line: operation, size, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
-    kbi_set seen = KBI_BLANK;
-    for (int i = 0; i < plan->n; i++) {
-        const kbi_case* c = &plan->cases[i];
-        kbi_text line = KBI_BLANK;
+    kbi_set listed = KBI_BLANK;
+    kbi_text line = KBI_BLANK;
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++) {
+        line.n = 0;
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
-        for (int j = 0; j < c->n_params; j++)
-            if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
-        if (kbi_set_add(&seen, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
-        kbi_text_free(&line);
+        for (int i = 0; i < c->n_params; i++)
+            if (!kbi_is(c->params[i].name, "dtype")) kbi_put_param(&line, ' ', &c->params[i]);
+        if (kbi_set_add(&listed, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
     }
-    kbi_set_free(&seen);
+    kbi_text_free(&line);
+    kbi_set_free(&listed);
 }
 
-// What the options ask to see of the plan; false: nothing of this.
+// Writes the lists that the options ask for. false: they ask for none.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
     if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
@@ -6693,83 +6692,65 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers.
-static const char* const kbi_leftover_names[] = {
-    "it changed the umask",
-    "it changed the priority of its process",
-    "it blocked signals",
-    "it changed how signals are handled",
-    "it changed the processors of its process",
-    "it changed the locale",
-    "it changed the environment",
-    "it closed or replaced stdin, stdout or stderr",
-    "it changed the limits of its process",
-};
 typedef struct kbi_process_state {
-    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
-    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
+    uint64_t settings;              // hash of what has to stay the same
+    int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
 } kbi_process_state;
 
-// The process as it was before the first function ran.
+// The process before the first function ran.
 static struct kbi_process_start {
     bool known;
     fenv_t floats;
     kbi_process_state state;
 } kbi_process_start;
 
-// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+// A number of /proc/self/status, such as "\nThreads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
-    const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
+    const char* line = strstr(status, name);
+    return line ? strtoull(line + strlen(name), NULL, base) : 0;
 }
 
 static kbi_process_state kbi_process_state_now(void) {
-    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
+    const uint64_t library = ~((uint64_t)7 << 31); // without the signals that the C library's threads use
     const char* locale = setlocale(LC_ALL, NULL);
     const mode_t mode = umask(077);
+    uint64_t settings[4 + 6 + 2 * 16], *next = settings;
     kbi_process_state now;
-    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
+    memset(settings, 0, sizeof settings);
     umask(mode);
     int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
     now.files = file < 0 ? INT32_MAX : file;
-    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
-    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
-    *same++ = mode;
-    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
-    *same++ = kbi_status_number(status, "SigBlk:", 16);
-    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-              (kbi_status_number(status, "SigCgt:", 16) & library);
-    kbi_cpus_allowed(&cpus);
-    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    *same = kbi_hash(start, locale ? locale : "");
-#ifdef LC_GLOBAL_LOCALE
-    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
-#endif
-    same++;
-    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
-    same++;
-    for (int i = 0; i < 3; i++) {
+    now.threads = (int64_t)kbi_status_number(status, "\nThreads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "\nVmRSS:", 10) * 1024;
+    *next++ = mode | (uint64_t)(unsigned)getpriority(PRIO_PROCESS, 0) << 32;
+    *next++ = kbi_status_number(status, "\nSigBlk:", 16);
+    *next++ = kbi_status_number(status, "\nSigIgn:", 16) & library;
+    *next++ = kbi_status_number(status, "\nSigCgt:", 16) & library;
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
         struct stat about;
         bool open = fstat(i, &about) == 0;
-        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
+        *next++ = open ? (uint64_t)about.st_dev : UINT64_MAX;
+        *next++ = open ? (uint64_t)about.st_ino : UINT64_MAX;
     }
-    same++;
-    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
-        uint64_t limit[2] = { 0, 0 };
-        syscall(SYS_prlimit64, 0, i, NULL, limit);
-        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
-    }
+    for (int i = 0; i < 16; i++, next += 2) syscall(SYS_prlimit64, 0, i, NULL, next); // RLIM_NLIMITS
+    kbi_cpus_allowed(&cpus);
+    now.settings = kbi_hash_bytes(14695981039346656037u, (const char*)settings, sizeof settings);
+    now.settings = kbi_hash_bytes(now.settings, (const char*)&cpus, sizeof cpus);
+    now.settings = kbi_hash(now.settings, locale ? locale : "");
+    for (char** v = environ; v && *v; v++) now.settings = kbi_hash_bytes(now.settings, *v, strlen(*v) + 1);
+#ifdef LC_GLOBAL_LOCALE
+    now.settings ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
     return now;
 }
 
-// Puts back what would change the times or the end of other cases in this process: timers and rounding.
+// Restores what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_process_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
@@ -6779,21 +6760,21 @@ static void kbi_process_restore(void) {
     if (kbi_process_start.known) fesetenv(&kbi_process_start.floats);
 }
 
+static double kbi_physical_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }
 static int64_t kbi_other_threads_ns(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
 
-// NULL: this process is as good as a fresh one for the next case; else why it is not.
+// How functions changed this process, so that the next case needs a fresh one; NULL: they did not.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
-    const kbi_process_state *was = &kbi_process_start.state, left = kbi_process_state_now();
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < KBI_COUNT(left.same); i++)
-        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
-    if (left.files > was->files + 64) return "it left files open";
-    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
-    if (left.threads <= was->threads) return NULL;
+    const kbi_process_state *start = &kbi_process_start.state, now = kbi_process_state_now();
+    if (now.settings != start->settings)
+        return "it changed the environment, locale, signals, processors, limits, umask, priority or standard files";
+    if (now.files > start->files + 64) return "it left files open";
+    if ((double)(now.memory - start->memory) > kbi_physical_bytes() / 16) return "it left memory allocated";
+    if (now.threads <= start->threads) return NULL;
     int64_t ran = kbi_other_threads_ns();
-    if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
+    if (gpu) kbi_readable(-1, 5); // waits 5 ms: threads of CUDA sleep meanwhile
     return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
@@ -6803,8 +6784,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples
-// of it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: all are equal. It sorts them.
+// Step of a clock in ns, from n time differences of slightly different length, which it sorts. They form clusters at
+// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6812,7 +6793,7 @@ static double kbi_clock_lattice(double* ns, int n) {
     for (int i = 0, begin = 0; i < n; i++) {
         if (i < n - 1 && ns[i + 1] - ns[i] <= 2.5) continue;
         const double middle = ns[begin + (i - begin) / 2];
-        if (i - begin + 1 >= n / 50) { // fewer are chance
+        if (i - begin + 1 >= n / 50) { // smaller clusters are chance
             if (!kbi_nan(last)) step = KBI_MIN(step, middle - last);
             last = middle;
         }
@@ -6825,18 +6806,18 @@ static double kbi_clock_step(void) {
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t began = kbi_now();
+        int64_t begin = kbi_now();
         for (int k = 0; k < i % 41; k++) spent = spent + 1;
-        ns[i] = (double)(kbi_now() - began);
+        ns[i] = (double)(kbi_now() - begin);
     }
-    double step = kbi_clock_lattice(ns, KBI_COUNT(ns)); // sorts them
+    double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (ns[KBI_COUNT(ns) / 2] > 0) return step > 0 ? step : 1e9;
-    for (int i = 0; i < KBI_COUNT(ns); i++) // most readings do not differ from the one before: a coarse clock
+    for (int i = 0; i < KBI_COUNT(ns); i++) // a coarse clock: most differences are 0
         if (ns[i] > 0) return ns[i];
     return 1e9;
 }
 
-// Work behind this begins when that before it has ended.
+// Later instructions begin after earlier ones have completed.
 static void kbi_serialise(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("lfence" : : : "memory");
@@ -6845,28 +6826,28 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
-// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
-// the thread's time before and after (kbi_wall_lost).
+// Time in ns between two readings of the clock with no work in between: median of the means of 20 batches, because a
+// mean resolves less than the clock's step. single: as around a single run in KB_SAMPLE, with readings of the thread's
+// time before and after.
 static double kbi_measure_wall_bias(bool single) {
-    enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
-    double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    for (int i = 0; i < KBI_STRETCHES; i++) {
+    enum { KBI_BATCHES = 20, KBI_READS = 50 };
+    double mean[KBI_BATCHES], scratch[KBI_BATCHES];
+    for (int i = 0; i < KBI_BATCHES; i++) {
         int64_t sum = 0;
-        for (int k = 0; k < KBI_PASSES; k++) {
+        for (int k = 0; k < KBI_READS; k++) {
             if (single) kbi_meter.turn = kbi_turn_now();
-            int64_t began = kbi_now();
+            int64_t begin = kbi_now();
             kbi_serialise();
-            sum += kbi_now() - began;
+            sum += kbi_now() - begin;
             if (single) kbi_meter.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / (double)KBI_PASSES;
+        mean[i] = (double)sum / (double)KBI_READS;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
+    return KBI_MAX(kbi_median_of(mean, KBI_BATCHES, scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
-// the compiler knew: then the compiler may have removed the block, or done its work in advance.
+// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, only constants that the
+// compiler knows, or values. In the first two cases the compiler may remove the block or precompute its result.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6879,14 +6860,16 @@ static int32_t kbi_kept_values(const kb_build* build, int line) {
     return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
-// What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
+// Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample during which it stood still is taken again.
 static void kbi_count_stop(int number) {
     signal(number, kbi_count_stop);
     kbi_meter.stops = kbi_meter.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
 
-// Runs of the block between two readings of the clock.
+static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
+
+// Number of runs of the block between two readings of the clock.
 static int64_t kbi_wall_runs(const kbi_run* run) {
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
@@ -6899,76 +6882,70 @@ static int64_t kbi_wall_begin(kbi_run* run) {
         kbi_stop(run, KB_FLAG_BAD_CASE,
                  "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
     if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
-    if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
+    if (kbi_waits_for_device(run)) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stop_count = kbi_meter.stops;
-    if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
+    if (!kbi_waits_for_device(run) || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock
-// stood still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a
-// Ctrl-Z in it. From 10 ms on a share of others is in every sample; and where they are in more than a third of the
-// shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
-// comparison together decide that.
+// Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
+// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter ones
+// do, in all cases of the comparison together, the machine or the block's own threads cause it, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
-    if (run->call.unit != KBI_SAMPLE || kbi_meter.thread_clock_coarse || (run->backend->gpu && !run->work.host))
-        return false;
+    struct kbi_meter* const meter = &kbi_meter;
+    if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
     const kbi_turn now = kbi_turn_now();
-    const double ran = (double)(now.ran - kbi_meter.turn.ran);
-    kbi_meter.thread_clock_coarse = ran <= 0;
-    const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_meter.turn.waits;
-    if (kbi_meter.thread_clock_coarse || ran >= 1e7 || now.waits < 0) return false;
-    if (!stood) return kbi_meter.undisturbed++, false;
-    return 2 * ++kbi_meter.disturbed <= kbi_meter.undisturbed + 8;
+    const double ran = (double)(now.ran - meter->turn.ran);
+    const bool disturbed = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == meter->turn.waits;
+    meter->thread_clock_coarse = ran <= 0;
+    if (ran <= 0 || ran >= 1e7 || now.waits < 0) return false;
+    if (!disturbed) return meter->undisturbed++, false;
+    return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
+// During the warm-up, the batch grows until a sample takes 20 us and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
+    kbi_sampling* s = &run->sampling;
     int64_t now = kbi_meter.wall_end;
-    if (run->backend->gpu && !run->work.host) {
+    if (kbi_waits_for_device(run)) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
     double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
-    if (run->sampling.stop_count != kbi_meter.stops) {
+    bool warm = run->call.unit == KBI_WARM, stopped = s->stop_count != kbi_meter.stops;
+    if (stopped) { // the time of the stop is not part of the phase
         kbi_meter.stopped_ns += now - kbi_meter.wall_start;
-        run->call.phase_start_ns += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
-        run->m.retaken++;
-        return;
-    }
-    if (kbi_timed_alone(run)) {
-        // time in which the thread was not busy is somebody else's
-        double ran = (double)(kbi_turn_now().ran - kbi_meter.turn.ran), busy = KBI_MIN(ns, ran);
-        bool warm = run->call.unit == KBI_WARM;
+        run->call.phase_start_ns += now - kbi_meter.wall_start;
+    } else if (kbi_timed_alone(run)) { // as evidence of a work change only the thread's own time counts
+        double busy = KBI_MIN(ns, (double)(kbi_turn_now().ran - kbi_meter.turn.ran));
         kbi_add_sample(run, warm ? ns : busy);
         if (warm) run->work_change.early_ns[run->work_change.n_early - 1] = busy;
         return;
     }
-    if (kbi_wall_lost(run, ns)) {
+    if (stopped || kbi_wall_lost(run, ns)) {
         run->m.retaken++;
         return;
     }
-    run->sampling.sum_ns += ns;
-    run->sampling.sum_runs += runs;
-    run->sampling.open = run->sampling.sum_runs < launches;
-    if (run->sampling.open) return;
-    kbi_add_sample(run, run->sampling.sum_ns / (double)launches);
-    run->sampling.sum_ns = 0, run->sampling.sum_runs = 0;
-    bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
-    if (run->call.unit == KBI_WARM && grows) {
+    s->sum_ns += ns;
+    s->sum_runs += runs;
+    s->open = s->sum_runs < launches;
+    if (s->open) return;
+    kbi_add_sample(run, s->sum_ns / (double)launches);
+    s->sum_ns = 0, s->sum_runs = 0;
+    if (warm && !run->call.sampled && !run->recipe->launches && ns < target && s->batch < KBI_BATCH_MAX) {
         double factor = ns > 0 ? target / ns : 10;
-        run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
-        run->call.window.n = 0; // times of another batch size are no measure for this one
+        s->batch = (int64_t)((double)s->batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
+        run->call.window.n = 0; // times of another batch size are not comparable
     } else {
-        run->sampling.resolved = true;
+        s->resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
-    // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
-    // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
-    // know its branches as well as in a row. Half of the bias is allowed for.
+    // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
+    // bias of a run may differ from that of an empty run: the processor may start the block before the clock is read,
+    // and mispredicts branches. Half of the bias is the 95 % bound of that difference.
     if (run->call.sampled) {
         run->m.bias_ns = run->m.floor_ns = kbi_meter.pass_bias;
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
@@ -6985,25 +6962,13 @@ static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, 
 
 // --- the cpu backend ---
 
-// Blocks are aligned to 256 bytes, as cudaMalloc's are; the pointer to release stands before them.
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if ((uint64_t)bytes > (uint64_t)memory) return NULL; // malloc would promise it, and the process be killed
-    char* base = (char*)KBENCH_MALLOC(bytes + 256 + sizeof(void*));
-    if (!base) return NULL;
-    char* p = (char*)(((uintptr_t)base + sizeof(void*) + 255) & ~(uintptr_t)255);
-    memcpy(p - sizeof(void*), &base, sizeof(void*));
-    return p;
+    if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
+    return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
 }
 
-static void kbi_cpu_release(kb_place place, void* p) {
-    (void)place;
-    void* base;
-    memcpy(&base, (char*)p - sizeof(void*), sizeof(void*));
-    KBENCH_FREE(base);
-}
-
+static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
 static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
 static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
@@ -7011,7 +6976,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-// Whether the host's code runs on a simulated processor.
+// Whether host code runs on the simulated processor of valgrind.
 static bool kbi_valgrind(void) {
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
@@ -7020,34 +6985,31 @@ static bool kbi_valgrind(void) {
 static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     memset(m, 0, sizeof *m);
     snprintf(m->backend, sizeof m->backend, "%s", backend);
-    m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
+    m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = m->boost = -1;
     kbi_roofs_clear(&m->roofs);
     kbi_roofs_clear(&m->core);
     if (kbi_meter.roofs_known) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
-    for (int i = 0; i < 3; i++) m->floor[i] = NAN;
-    for (int i = 0; i < 2; i++) m->bias[i] = NAN;
+    m->floor[0] = m->floor[1] = m->floor[2] = m->bias[0] = m->bias[1] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
-    m->boost = -1;
     m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
-// What is known of the processors, whatever the device.
+// Reads facts about the processors from the folder `root`.
 static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     kbi_cpus allowed;
     m->boost = kbi_cpu_boost(root);
-    if (!kbi_cpu_says(root, kbi_cpu_now(), "scaling_governor", m->governor, (int)sizeof m->governor))
-        *m->governor = 0;
+    if (!kbi_cpu_says(root, kbi_cpu_now(), "scaling_governor", m->governor, (int)sizeof m->governor)) *m->governor = 0;
     if (kbi_cpus_allowed(&allowed)) kbi_cpus_show(&allowed, m->cpus, sizeof m->cpus);
 }
 
-// What others did to this process since then, and the clock that it ends with.
-static void kbi_note_load(kbi_measured* m, const kbi_load* then, const char* proc, const char* root) {
+// Records how other processes disturbed this one since `start`, and the clock at the end.
+static void kbi_note_load(kbi_measured* m, const kbi_load* start, const char* proc, const char* root) {
     kbi_load now = kbi_load_now(proc);
-    double ns = (double)(now.at - then->at), busy = now.busy - then->busy;
-    if (now.switches != KB_NONE && then->switches != KB_NONE) m->preemptions = now.switches - then->switches;
-    if (ns > 0) m->cpu_waited = 100 * (now.waited - then->waited) / ns;
-    if (busy >= 0) m->cpu_stolen = busy > 0 ? 100 * (now.stolen - then->stolen) / busy : 0;
+    double ns = (double)(now.at - start->at), busy = now.busy - start->busy;
+    if (now.switches != KB_NONE && start->switches != KB_NONE) m->preemptions = now.switches - start->switches;
+    if (ns > 0) m->cpu_waited = 100 * (now.waited - start->waited) / ns;
+    if (busy >= 0) m->cpu_stolen = busy > 0 ? 100 * (now.stolen - start->stolen) / busy : 0;
     m->cpu_clock = kbi_cpu_mhz(root, kbi_cpu_now());
 }
 
@@ -7058,10 +7020,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 }
 
 // clang-format off
-#define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
     "cpu", false, kbi_cpu_open,
-    KBI_HOST_MEMORY,
+    { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL },
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
