@@ -64,7 +64,7 @@ CONTENTS (search for the tag)
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
-    >>meter        measure: all that a measuring process keeps from one case to the next
+    >>meter        measure: the state that a measuring process keeps from one case to the next
     >>process_state measure: what a function changed in its process, which ends then
     >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
@@ -72,11 +72,11 @@ CONTENTS (search for the tag)
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
     >>cupti        measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside
     >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
-    >>calibrate    measure: what events read too much, against what an empty kernel takes
+    >>calibrate    measure: the bias of events: their reading of an empty kernel minus its own time
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
     >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
-    >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
+    >>cuda         measure: the cuda backend, and the backend that a recipe asks for
     >>work_change  measure: whether later launches do what the first ones did, by their times
     >>profiling    measure: runs of the block for instruments, apart from those that are timed
     >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
@@ -2034,11 +2034,13 @@ static void kbi_say(const char* level, const char* format, va_list list) {
     kbi_text_free(&text);
 }
 
-KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+// Prints an error message. Returns false.
+KBI_PRINTF(1, 2) static bool kbi_error(const char* format, ...) {
     va_list list;
     va_start(list, format);
     kbi_say("error: ", format, list);
     va_end(list);
+    return false;
 }
 
 KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
@@ -5661,7 +5663,7 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-// --- cases of an entry ---
+// --- cases of an entry; functions that return false have printed an error ---
 
 static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
     kbi_putf(t, "%c%s=", separator, p->name);
@@ -5705,11 +5707,11 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-// Adds the Cartesian product of the axes to the plan; the first axis varies slowest. false: an error was printed.
+// Adds the Cartesian product of the axes to the plan; the first axis varies slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     double count = 1;
     for (int i = 0; i < n; i++) count *= d[i].n;
-    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES);
     for (int k = 0; k < (int)count; k++) {
         const kb_param* values[KBI_DIMENSIONS];
         for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
@@ -5721,19 +5723,18 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     return true;
 }
 
-static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong, const char* detail) { // false
-    return kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, axis, wrong, detail), false;
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong) { // false
+    return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects. false: an
-// error was printed.
+// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    if (!*name) return kbi_axis_error(e, name, "is without a name", "");
+    if (!*name) return kbi_axis_error(e, name, "is without a name");
     for (int i = 0; i < index; i++)
-        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice", "");
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice");
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
@@ -5744,22 +5745,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
-                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
-                   false;
+                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         for (int v = 0; v < axis->n; v++)
             if (axis->values[v].i < lowest)
                 return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
-                                 e->implementation, name, (int)lowest),
-                       false;
+                                 e->implementation, name, (int)lowest);
     }
-    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values", "");
+    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values");
     int n = 0;
     for (int i = 0; i < axis->n; i++) {
         kb_param p = axis->values[i];
         kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
         if (types && !type)
-            return kbi_axis_error(e, name, "holds what is no dtype (f32, f64, f16, bf16, tf32, e4m3, e5m2, i8 to u64): ",
-                                  p.type == KB_AXIS_STRINGS ? p.s : "a number");
+            return kbi_error("%s/%s: axis 'dtype' takes f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8 to u64, not %s",
+                             e->operation, e->implementation, p.type == KB_AXIS_STRINGS ? p.s : "numbers");
         if (type) p.s = kb_dtype_name(type);
         if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[n++] = p;
     }
@@ -5767,7 +5766,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry in one size (NULL: the entry has no sizes). false: an error was printed.
+// Adds the cases of an entry in one size (NULL: the entry has no sizes).
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5780,7 +5779,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
         else if (!wrong)
             d[n++] = kbi_axis_dimension(&plan->arena, a);
-        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong, "");
+        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong);
         for (int i = first; i < n; i++) {
             if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
@@ -5790,7 +5789,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
-// Adds the selected cases of an entry. false: an error was printed.
+// Adds the selected cases of an entry.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5802,17 +5801,16 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
     if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
-        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-                         "names an implementation",
-                         e->operation, e->implementation, e->operation),
-               false;
+        return kbi_error(
+            "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+            "names an implementation",
+            e->operation, e->implementation, e->operation);
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
 // --- order of the plan ---
 
-// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
-// case, and an error was printed.
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map names = KBI_BLANK;
     int n = 0, count = plan->n;
@@ -5860,24 +5858,19 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-static int kbi_order_dealt(const void* a, const void* b) {
-    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-    return (x > y) - (x < y);
-}
-
 // Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
 // alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -(cases) * 2^32 + first case
+    double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
     for (int g = 0, first = 0, end; g < groups; g++, first = end) {
         end = kbi_group_end(plan, first);
-        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + first;
+        dealt[g] = (first - end) * 4294967296.0 + first;
     }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    kbi_sort(dealt, groups);
     plan->n = plan->groups = 0;
     for (int k = 0; k < groups; k++) {
-        int first = (int)(dealt[k] & 0xffffffff), count = (int)((first - dealt[k]) >> 32), turn = k % shards;
+        int count = (int)ceil(-dealt[k] / 4294967296.0), first = (int)(dealt[k] + count * 4294967296.0), turn = k % shards;
         bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
         plan->groups += own;
         plan->n += own ? count : 0;
@@ -5915,7 +5908,7 @@ static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_neare
     return found;
 }
 
-// Whether each word of the lists is a registered name; of NAME=LIST, only NAME. false: an error was printed.
+// Whether each word of the lists is a registered name; of NAME=LIST, only NAME.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
@@ -5945,7 +5938,7 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// Makes the plan, which kbi_plan_free frees. false: an error was printed, also if no case is selected.
+// Makes the plan, which kbi_plan_free frees. false also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
@@ -6037,7 +6030,7 @@ static bool kbi_recalls(void) { // whether an output can supply records of earli
     return any;
 }
 
-// Sets the records of cases whose whole group has been measured on this machine. false: an error was printed.
+// Sets the records of cases whose whole group has been measured on this machine.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
@@ -6049,7 +6042,7 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
-// Removes recorded cases from a plan that is only listed. false: an error was printed.
+// Removes recorded cases from a plan that is only listed.
 static bool kbi_plan_recall(kbi_plan* plan) {
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -6246,13 +6239,13 @@ typedef enum kbi_command { // from the code that interleaves several runs
 
 typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved;     // other cases run between its samples
-    bool is_copy;         // a copy for --rotate, or the baseline's control: it has no results of its own
+    bool interleaved,
+        is_copy;          // other cases run between its samples; a copy for --rotate or the control, without results
     kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
     bool suspended;       // the function has returned, to be called again
     int64_t slot_end;     // number of samples at which the slot ends
     int discard;          // coming runs of the block that are no samples
-    double* discarded_ns; // receives their times; NULL: nothing does
+    double* discarded_ns; // receives their times; may be NULL
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
@@ -6278,40 +6271,35 @@ typedef struct kbi_body_call { // one call of the benchmark function
 } kbi_body_call;
 
 typedef struct kbi_work { // facts about the timed block
-    bool host;            // it is host work
-    bool checked;         // a checked call has run
+    bool host, checked;   // it is host work; a checked call has run
     bool by_pointer;      // it is called by pointer, so the compiler cannot remove it
-    int line;             // line of KB_TIME
+    int line;             // of KB_TIME
     unsigned expect;      // KB_EXPECT_ bits
     int64_t estimate_ns;  // shortest run so far
     int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
-    bool on_device;             // captured, and all copies stay on the device
+    bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
     int empty_kernel;           // index of the empty kernel with about as many bytes of arguments
     uint64_t shape;             // hash of the captured kernels, grids and other nodes; 0: unknown
     void* graph;                // captured graph of the backend, for timers that replay it
     int busy_checks, busy;      // checks whether the device works after the block; checks that found it busy
     bool repeat_audit, refused; // the audit runs again; capture was rejected without a known cause
-    bool captured;              // the audit's run is being captured
-    const kbi_verdict* verdict; // result of the inspection; NULL: none
+    const kbi_verdict* verdict; // result of the inspection, or NULL
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t next_check; // number of samples at which the precision is computed again
-    bool open;          // some launches of the current sample are still to come
-    bool gated;         // launches can wait behind a gate
-    int alarms;         // consecutive samples in which the gate's watchdog fired
-    int stop_count;     // kbi_meter.stops at the begin of the sample
-    int launches;       // launches that are averaged into a sample
-    int64_t batch;      // runs of the block between two readings of the host's clock
-    bool resolved;      // the batch is long enough for the clock
-    kbi_load load;      // of the machine, when the first sample began
-    double sum_ns;      // time of the runs of the open sample
-    int64_t sum_runs;   // number of those runs
-    int missed;         // consecutive samples that CUPTI did not record in full
-    bool traced;        // the open sample is timed by CUPTI
-    int64_t n_traced;
+    int64_t next_check;           // number of samples at which the precision is computed again
+    bool open, gated;             // launches of the sample are still to come; launches can wait behind a gate
+    int alarms, missed;           // consecutive samples: the gate's watchdog fired; CUPTI did not record all launches
+    int stop_count;               // kbi_meter.stops at the begin of the sample
+    int launches;                 // launches that are averaged into a sample
+    int64_t batch;                // runs of the block between two readings of the host's clock
+    bool resolved;                // the batch is long enough for the clock
+    kbi_load load;                // of the machine, when the first sample began
+    double sum_ns;                // time of the runs of the open sample
+    int64_t sum_runs, n_traced;   // number of those runs; samples timed by CUPTI
+    bool traced;                  // the open sample is timed by CUPTI
     double traced_ns[KBI_TRACED]; // latest samples of CUPTI
 } kbi_sampling;
 
@@ -6443,12 +6431,12 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>meter     measure: all that a measuring process keeps from one case to the next.
+  >>meter     measure: the state that a measuring process keeps from one case to the next.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
-enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2, KBI_EMPTY_KERNELS = 14 };
 // clang-format off
 enum kbi_function {
     KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
@@ -6458,19 +6446,18 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
-// what its events read grows by up to 0.6 us with them.
+// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which adds
+// up to 0.6 us to the reading of events.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
-enum { KBI_EMPTY_KERNELS = 14 };
 
-typedef struct kbi_shape { // of a launch, as far as it changes what events read of it
-    int blocks, threads;   // in a block
-    int shared, cluster;   // bytes; blocks
-    int which;             // of kbi_empty_bytes
-    int writes;            // whether it can: its arguments point to device memory
+typedef struct kbi_shape { // properties of a launch that change the reading of events
+    int blocks, threads;   // blocks of the grid; threads of a block
+    int shared, cluster;   // bytes of a block; blocks of a cluster
+    int which;             // index in kbi_empty_bytes
+    int writes;            // its arguments point to device memory
 } kbi_shape;
 
-// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
+// Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
 typedef int (*kbi_cu_load)(void** module, const void* image);
 typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -6490,7 +6477,7 @@ typedef int (*kbi_cu_set)(void* function, int attribute, int value);
 typedef int (*kbi_cu_get)(int* value, int attribute, void* function);
 enum { KBI_CU_MAX_SHARED = 8, KBI_CU_CLUSTER_X = 11, KBI_CU_ANY_CLUSTER = 14, KBI_CU_LAUNCH_CLUSTER = 4 };
 enum { KBI_CU_SHARED = 1, KBI_CU_LOCAL = 3, KBI_CU_REGISTERS = 4 };
-typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for what later ones have behind it
+typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for fields of later versions
     void* function;
     unsigned grid[3], block[3], shared;
     void **given, **extra, *more[24];
@@ -6508,32 +6495,30 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
-    unsigned empties;                                           // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels last
+    unsigned empties;                                           // empty kernels launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
-    kbi_cu_number number_of;          // of the stream
-    unsigned long long stream_number; // 0: not known
-    char* clean;                      // what eviction reads; never written after start
-    char* touch;                      // where calibrating kernels write
+    kbi_cu_number number_of;          // number of a stream
+    unsigned long long stream_number; // 0: unknown
+    char *clean, *touch;              // eviction reads clean, never written; calibrating kernels write touch
     size_t clean_bytes;
-    int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
-    int all_registers, all_shared, most_blocks,
-        shared_taken; // of a multiprocessor; what each block takes beside its own
-    int at, size;     // launch in its sample
+    int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
+    int all_registers, all_shared, most_blocks;   // of a multiprocessor
+    int shared_taken;                             // bytes of a block beside its own
+    int at, size;                                 // index of the launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
-    bool gated, closed; // the sample's launches; the gate now
-    bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
-    int alarms;         // in a row, while the empty kernel was timed
+    bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
+    bool ungated;       // a tool waits for every launch, so nothing can be queued behind a gate
     bool persisting;    // the program has set aside a part of L2
+    int alarms;         // consecutive ones while the empty kernel was timed
     char error[256];
-    volatile sig_atomic_t alarmed; // the gate's watchdog went off
+    volatile sig_atomic_t alarmed; // the gate's watchdog fired
 } kbi_gpu;
 
-// Found with dlopen: nvml.h is often not installed, so the few prototypes that are needed stand here.
-typedef struct kbi_nvml {
-    void* device; // NULL: not available
+typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not installed
+    void* device;         // NULL: not available
     int (*clock)(void*, int, unsigned*);
     int (*power)(void*, unsigned*);
     int (*energy)(void*, unsigned long long*);
@@ -6542,7 +6527,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there since version 18 of CUPTI.
+// CUpti_ActivityKernel4 and later versions, which keep its layout. The cluster exists since version 18 of CUPTI.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6565,7 +6550,7 @@ typedef struct kbi_activity {
     int32_t cluster[3];
 } kbi_activity;
 
-typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, ActivityMemset3 and later ones
+typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
     uint8_t which, from, to, flags; // of a memset: its value
     uint64_t bytes, start, end;
@@ -6593,65 +6578,64 @@ typedef struct kbi_cupti {
     int (*subscribe)(void** subscriber, void (*called)(void*, int, uint32_t, const void*), void* user);
     int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
     void* library;
-    bool loaded, open;                        // attached; kernels' durations are kept
-    int error;                                // of the latest time that they were to be; 0: none
-    void (*look)(const kbi_activity* record); // who is given every record, instead; NULL: nobody
-    kbi_span* spans;                          // of kernels that are not the harness's own, as they come
+    bool loaded, open;                        // attached; records of kernels are enabled
+    int error;                                // of the last attempt to enable them; 0: none
+    void (*look)(const kbi_activity* record); // receives every record, which is then not kept; or NULL
+    kbi_span* spans;                          // of kernels that are not the harness's own
     int n;
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
 
-typedef struct kbi_readings { // the latest of the empty kernel's
+typedef struct kbi_readings { // latest readings of an empty kernel
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
 
-typedef struct kbi_empty { // kernels of one shape
+typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // ns, that one takes itself, where nobody measured that; 0: not asked yet
+    double most[KBI_EVENT_MODES];          // bound of its own time in ns, if not measured; 0: not computed yet
 } kbi_empty;
 
 typedef struct kbi_calibration {
-    kbi_empty* empties; // the first is of one warp, with one argument, and writes
+    kbi_empty* empties; // the first has one warp and one argument, and writes
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
-    double row;                              // ns, that the first of them takes in a row of them; NaN: not known
+    double row;                              // ns of the first kernel in a graph of such kernels; NaN: unknown
     kbi_reference truth;
-    bool measured; // the truth, by CUPTI
+    bool measured; // truth was measured by CUPTI
 } kbi_calibration;
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
-typedef struct kbi_insight { // what instruments have found so far
-    const kb_instrument* by; // whose turn it is; NULL: nobody's yet
-    bool open, again, over;  // it is at work; it wants another run; all had their turn
+typedef struct kbi_insight { // profile of a case so far
+    const kb_instrument* by; // current instrument; NULL: none has begun
+    bool open, again, over;  // it is open; it needs another run; all are done
     kbi_text events, gauges, counters, texts;
-    kbi_map names; // where in the texts they are
+    kbi_map names; // offsets in texts
     char message[400];
-    int runs, passes;         // that count: the first one may load code; of counters
-    double energy_mj, idle_w; // 0: not known
+    int runs, passes;         // counted runs, without the first one, which may load code; passes of counters
+    double energy_mj, idle_w; // 0: unknown
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
     kbi_verdict verdict;
 } kbi_insight;
 
 static struct kbi_meter {
-    kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
-    double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
-    bool roofs_known;               // them
-    int64_t wall_start, wall_end;   // of the runs that are timed, ns
-    double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
-    double pass_bias;               // and those around a single run
-    volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stopped_ns;             // ns of samples in which that happened
+    kbi_roofs roofs, core; // peaks of the device and of a CPU core, measured by another process of this run
+    bool roofs_known;
+    double reached[3][KBI_REACHED]; // bytes per second of cold copies, reads, writes; 0: not measured, NaN: no room
+    int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
+    double wall_step, wall_bias;    // the clock's step; time between two readings; ns
+    double pass_bias;               // time between the readings around a single run, ns
+    volatile sig_atomic_t stops;    // number of times that the process was stopped and continued
+    int64_t stopped_ns;             // time of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t undisturbed,
-        disturbed;              // of the latest cases: samples that ran through, or that others had the processor in
-    bool thread_clock_coarse;   // the thread's clock is too coarse to tell
-    char folder[4096];          // in which calls begin; "": not known
-    volatile uintptr_t* escaped; // shared with what functions fork: the case whose function such a process left
-    uintptr_t running_case;      // the case whose function is at work
+    int64_t undisturbed, disturbed; // of the latest cases: samples without, and with, other threads on the processor
+    bool thread_clock_coarse;       // the thread's clock is too coarse to tell
+    char folder[4096];              // in which calls begin; "": unknown
+    volatile uintptr_t* escaped;    // shared memory: the case from whose function a forked process returned
+    uintptr_t running_case;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -6661,27 +6645,37 @@ static struct kbi_meter {
 #endif
 } kbi_meter;
 
-// Of two of one name the first counts.
+// Adds a counter, unless one of this name is there or the value is not finite.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
-    kbi_insight* in = &kbi_meter.insight;
-    const kbi_counter* known = (const kbi_counter*)(const void*)in->counters.s;
+    kbi_text* counters = &kbi_meter.insight.counters;
+    const kbi_counter* known = (const kbi_counter*)(const void*)counters->s;
     kbi_counter c;
-    for (size_t i = 0; i < in->counters.n / sizeof c; i++)
+    for (size_t i = 0; i < counters->n / sizeof c; i++)
         if (kbi_is(known[i].name, name)) return;
     if (!kbi_finite(value)) return;
     memset(&c, 0, sizeof c);
     snprintf(c.name, sizeof c.name, "%.60s", name);
     snprintf(c.unit, sizeof c.unit, "%s", unit);
     c.value = value;
-    kbi_put(&in->counters, (const char*)&c, sizeof c);
+    kbi_put(counters, (const char*)&c, sizeof c);
 }
 
-// Why something that was asked for is not there.
-KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
+// Appends the reason why requested data is missing.
+#define kbi_insight_say(...) kb_not_found(NULL, __VA_ARGS__)
+void kb_not_found(kb_state* kb, const char* format, ...) {
     va_list list;
+    (void)kb;
     va_start(list, format);
     kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
     va_end(list);
+}
+
+void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
+    (void)kb;
+    if (*name && strlen(name) < 60 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        kbi_insight_count(name, unit ? unit : "", value);
+    else
+        kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8284,13 +8278,11 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calibrate measure: what events read too much, against what an empty kernel takes.
+  >>calibrate measure: the bias of events: their reading of an empty kernel minus its own time.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// --- calibration ---
-
-// The least difference between any two, above noise.
+// Smallest difference above 0.5 ns between any two of n times, which it sorts.
 static double kbi_least_gap(double* ns, int n) {
     double step = INFINITY;
     kbi_sort(ns, n);
@@ -8299,7 +8291,7 @@ static double kbi_least_gap(double* ns, int n) {
     return step;
 }
 
-// The smallest step between event times, from empty pairs, whose times differ by few steps.
+// Measures the step of event times, from pairs of events with nothing or an empty kernel in between.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
@@ -8315,7 +8307,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-// The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
+// Time in ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -8340,7 +8332,7 @@ static void kbi_calibrate(kbi_machine* m) {
     static const kbi_shape plainest = { 1, 32, 0, 1, 0, 1 };
     kbi_calibration* c = &kbi_meter.calibration;
     double error, apart;
-    for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
+    for (int i = 0; i < 200; i++) kbi_evict(); // raises the clock of an idle GPU
     kbi_empty_of(&plainest);
     kbi_calibrate_quantum();
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++)
@@ -8351,7 +8343,7 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_own_of((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // the hot one's, which --env shows
+        m->own_error = c->measured ? 0 : own; // of the last mode, hot, which --env shows
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
@@ -8360,19 +8352,19 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
-// Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
+// Measures empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
 static bool kbi_measure_truth(kbi_reference* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
     if (!kbi_cupti_open()) return false;
     for (int i = 0; i < 200; i++) kbi_evict();
-    for (int which = 0; which < 12 * KBI_EVENT_MODES; which++) {
-        int mode = which / 12, writes = which / 6 % 2, wide = which / 3 % 2, deep = which % 3;
+    for (int i = 0; i < 12 * KBI_EVENT_MODES; i++) {
+        int mode = i / 12, writes = i / 6 % 2, wide = i / 3 % 2, deep = i % 3;
         kbi_shape shape = { wide ? kbi_meter.gpu.multiprocessors : 1, kbi_reference_threads[deep], 0, 1, 0, writes };
         int empty = kbi_empty_of(&shape);
         cudaStreamSynchronize(kbi_meter.gpu.stream);
         kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
-        for (int i = 0; i < KBI_TRUTH_LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, empty);
+        for (int k = 0; k < KBI_TRUTH_LAUNCHES; k++) kbi_time_empty((kbi_mode)mode, true, empty);
         int n = kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
         if (n < KBI_TRUTH_LAUNCHES * 3 / 4) return false;
         truth->ns[mode][writes][wide][deep] = kbi_trimmed(ns, n, n / 4);
@@ -8381,8 +8373,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-// Another process measured this.
-static void kbi_reference_set(const kbi_reference* truth) {
+static void kbi_reference_set(const kbi_reference* truth) { // measured by another process
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
     kbi_meter.calibration.measured = true;
@@ -9691,7 +9682,7 @@ static void kbi_want_roofs(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
+  >>cuda      measure: the cuda backend, and the backend that a recipe asks for.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9738,17 +9729,19 @@ static void kbi_gpu_facts(kbi_machine* m) {
     g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
+// Opens a GPU. false: machine->why has the reason.
 static bool kbi_gpu_open(kbi_machine* m, int device) {
-    // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+    // tools that instrument, serialise or replay kernels load a library into the process
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
     if (e != cudaSuccess || !m->devices)
-        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
-               false;
-    if (device >= m->devices)
-        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
+        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
+    else if (device >= m->devices)
+        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
+    if (m->why[0]) return false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
@@ -9760,8 +9753,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
         if (library) snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
         if (library) dlclose(library);
     }
-    kbi_meter.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
-    kbi_meter.gpu.ungated = m->tool[0] != 0;
+    g->ungated = m->tool[0] != 0;
+    g->clean_bytes = g->ungated ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
     signal(SIGALRM, kbi_gate_alarm);
     kbi_nvml_open(m);
@@ -9769,14 +9762,14 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Allocated first, and kept, so that all later buffers are on other pages than in other processes. An error here
-// happens again, and is reported, when the GPU is opened.
+// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other processes.
+// The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
-    void* kept;
+    void* page;
     if (!placement) return;
     cudaError_t e = cudaSetDevice(recipe->device);
-    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&kept, KBI_PAGE);
+    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&page, KBI_PAGE);
     cudaGetLastError();
 }
 
@@ -9786,11 +9779,11 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     if (!kbi_gpu_open(m, recipe->device)) return false;
     if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
-    c->n_empties = 0; // perhaps another GPU's
+    c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI is opened before any block makes a graph: some versions do not record older nodes. If it does not open,
-    // each case says so. Events may read other times with it, so those of before are dropped.
+    // CUPTI is opened before a block makes a graph, because some versions do not record older nodes. If it does not
+    // open, each case says so. Events may read other times under CUPTI, so earlier readings are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -9811,41 +9804,24 @@ static const kbi_backend kbi_cuda = {
 // clang-format on
 #endif
 
-void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
-    (void)kb;
-    if (*name && strlen(name) < 60 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        kbi_insight_count(name, unit ? unit : "", value);
-    else
-        kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
-}
-
-void kb_not_found(kb_state* kb, const char* format, ...) {
-    va_list list;
-    (void)kb;
-    va_start(list, format);
-    kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
-    va_end(list);
-}
-
-// Without a GPU, host work still runs, on the cpu backend.
+// Opens the backend that the recipe asks for. Without a GPU that is the cpu backend, so that host work still runs.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
     if (!b->open(machine, recipe)) {
-        kbi_machine found = *machine;
+        kbi_machine failed = *machine;
         b = &kbi_cpu;
         b->open(machine, recipe);
-        memcpy(machine->why, found.why, sizeof machine->why);
-        machine->devices = found.devices;
+        memcpy(machine->why, failed.why, sizeof machine->why);
+        machine->devices = failed.devices;
     }
     kbi_machine_cpus(machine, kbi_cpu_root);
     return b;
 }
 
-// For --env.
-static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -9858,20 +9834,20 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
   >>work_change measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
-// is past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has
-// learnt of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
-static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
+// Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page faults
+// or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction also learn: a
+// loop over one variable was seen to become 7 times as fast.
+static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
+static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
 
-// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
-// long as it would be at the clock of the samples. What it finds is said when the function has returned: its
-// outputs may show for certain what times only suggest.
+// Sets work_change.finding if each of ten blocks of samples is faster than the one before, or if the second to fourth
+// launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function has
+// returned, because a check of its outputs may tell more.
 static void kbi_find_speedup_over_time(kbi_run* run) {
-    const kbi_work_change* a = &run->work_change;
+    kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
     double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
-    char was[40], is[40];
+    char text[2][40];
     if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
     double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
@@ -9883,37 +9859,35 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
     for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
     if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
         early *= a->early_mhz / run->m.sm_clock;
-    bool warm = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
-    double much = run->sampling.timer->host_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    if (first > kbi_shrunk_samples * last)
-        snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
-    else if (warm && early > much * last + kbi_shrunk_least_ns)
-        snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
-                 kbi_show_time(last * 1e-6, is));
+    double ratio = run->sampling.timer->host_clock ? kbi_early_ratio_host : kbi_early_ratio_gpu;
+    bool warmed = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
+    bool samples = first > kbi_sample_ratio * last;
+    if (!samples && !(warmed && early > ratio * last + kbi_early_ns)) return;
+    snprintf(a->finding, sizeof a->finding, "the first %s took %s, later ones %s",
+             samples ? "samples" : "launches of the warm-up",
+             kbi_show_time((samples ? first : early) * 1e-6, text[0]), kbi_show_time(last * 1e-6, text[1]));
 }
 
-// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+// Sets work_change.finding if every second, third or fourth of consecutive launches takes much longer, or much less
+// time, than all others.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->host_clock;
     double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    double least = host ? 200 : 500; // ns: more than the clock's step, or the scatter of events
+    double ratio = host ? kbi_single_ratio_host : kbi_single_ratio_gpu;
     if (!kbi_finite(bias)) bias = 0;
-    for (int p = 2; p <= 4 && !run->work_change.finding[0]; p++)
-        for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+    for (int period = 2; period <= 4; period++)
+        for (int phase = 0; phase < period && !run->work_change.finding[0]; phase++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: the launches of this phase
             for (int i = 0; i < KBI_SINGLES; i++) {
-                int in = i % p == which;
+                int in = i % period == phase;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                if (low[in] > ratio * high[!in] && low[in] - high[!in] > least)
                     snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                             "one launch in %d takes a different time from the others", p);
+                             "one launch in %d takes a different time from the others", period);
         }
 }
 
