@@ -5489,8 +5489,8 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-// Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
-// alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
+// Moves the cases of other shards behind those of this one. Groups are dealt by size, largest first, in alternating
+// direction. Sizes and types repeat in a plan, so without alternation one shard could get all large ones.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
     double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
@@ -5515,24 +5515,24 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Whether best->wanted is a registered name of this kind. Sets the nearest name.
-static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, int kind) {
+// Whether best->wanted, or the whole list if it has commas, is a registered name of this kind. Sets the nearest name.
+static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
+    const bool commas = strchr(list, ',') != NULL;
     bool found = false;
-#define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
+#define KBI_OFFER(name) \
+    kbi_offer(best, name), found |= kbi_same_name(best->wanted, name) || (commas && kbi_same_name(list, name))
     for (int k = 0; k < all->n && !found; k++) {
         const kb_entry* e = all->of[k];
-        if (kind == KBI_NAME_OP)
-            KBI_OFFER(e->operation),
-                found |= !strchr(best->wanted, ',') && kbi_names_operation(best->wanted, e->operation);
+        if (kind == KBI_NAME_OP) KBI_OFFER(e->operation), found |= kbi_names_operation(best->wanted, e->operation);
         if (kind == KBI_NAME_IMPL) KBI_OFFER(e->implementation);
-        for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-            bool sized = a->type == KB_AXIS_SIZE;
+        for (const kb_axis* x = e->axes; x && x->type != KB_AXIS_END; x++) {
+            bool sized = x->type == KB_AXIS_SIZE;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
-            if (a->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(a->name);
-            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            if (x->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(x->name);
+            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(a, x->s[0], d, &n);
             for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
-            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(x->name, "dtype") && x->s[i]; i++) KBI_OFFER(x->s[i]);
         }
     }
 #undef KBI_OFFER
@@ -5544,21 +5544,18 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
-    for (int i = 0; i < lists->n && good; i++) {
-        kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, kind)) continue; // a name with a comma
+    for (int i = 0; i < lists->n && good; i++)
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = kind == KBI_NAME_AXIS ? p + strlen(p) : kbi_word(p, &n);
-            best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
-            good = kbi_find_name(&arena, all, &best, kind);
+            kbi_nearest best = { kbi_arena_text_n(&arena, p, n), NULL, 64 };
+            good = kbi_find_name(&arena, all, &best, kind == KBI_NAME_AXIS ? "" : lists->of[i], kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
                 kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
                           kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
-    }
     kbi_arena_free(&arena);
     return good;
 }
@@ -5821,9 +5818,9 @@ typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, gu
     bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// Buffers that the implementations of a group use in turn, at the same addresses and pages: the address of a buffer
-// changes the time of a small kernel by 1 to 3 %. Contents are saved and restored when another implementation runs.
-// Copies of the data for --rotate lie at a fixed distance; all are saved, because each run may change them.
+// Buffers that the implementations of a group use in turn. The address of a buffer changes the time of a small kernel
+// by 1 to 3 %, so all implementations use the same addresses and pages. Contents are saved and restored when another
+// implementation runs. Copies of the data for --rotate lie at a fixed distance. All are saved, because runs change them.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6005,8 +6002,8 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes a call of a kb_ function. If the timed block called it, the case fails when this run of the block ends, unless
-// break left the block. host: only blocks of host work may not call it.
+// Notes a call of a kb_ function. If the timed block made the call, the case fails when this run of the block ends.
+// host: the call is forbidden in blocks of host work only.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -6256,7 +6253,6 @@ static struct kbi_meter {
     bool roofs_known;
     int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
     double wall_step, wall_bias;    // the clock's step; time between two readings; ns
-    double pass_bias;               // time between the readings around a single run, ns
     volatile sig_atomic_t stops;    // number of times that the process was stopped and continued
     int64_t stopped_ns;             // time of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
@@ -6451,20 +6447,19 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// Time in ns between two readings of the clock with no work in between: median of the means of 20 batches, because a
-// mean resolves less than the clock's step. single: as around a single run in KB_SAMPLE, with readings of the thread's
-// time before and after.
-static double kbi_measure_wall_bias(bool single) {
+// Time in ns between two readings of the clock with no work in between. The thread's time is read before and after, as
+// around a block. The result is the median of the means of 20 batches: a mean resolves times below the clock's step.
+static double kbi_measure_wall_bias(void) {
     enum { KBI_BATCHES = 20, KBI_READS = 50 };
     double mean[KBI_BATCHES], scratch[KBI_BATCHES];
     for (int i = 0; i < KBI_BATCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_READS; k++) {
-            if (single) kbi_meter.turn = kbi_turn_now();
+            kbi_meter.turn = kbi_turn_now();
             int64_t begin = kbi_now();
             kbi_serialise();
             sum += kbi_now() - begin;
-            if (single) kbi_meter.turn = kbi_turn_now();
+            kbi_meter.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / (double)KBI_READS;
     }
@@ -6501,12 +6496,11 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias(false);
+    if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_meter.wall_step > 0)) kbi_meter.wall_step = kbi_clock_step();
     if (kbi_meter.wall_step > 20000)
         kbi_stop(run, KB_FLAG_BAD_CASE,
                  "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
-    if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
     if (kbi_waits_for_device(run)) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stop_count = kbi_meter.stops;
     if (!kbi_waits_for_device(run) || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
@@ -6514,8 +6508,8 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 }
 
 // Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
-// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter ones
-// do, in all cases of the comparison together, the machine or the block's own threads cause it, and all samples count.
+// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter samples
+// of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6569,12 +6563,11 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
-    // bias of a run may differ from that of an empty run: the processor may start the block before the clock is read,
-    // and mispredicts branches. Half of the bias is the 95 % bound of that difference.
+    // bias of an empty run may differ: the processor may start the block before it reads the clock, and mispredicts
+    // branches. Half of the bias is the 95 % bound of that difference.
     if (run->call.sampled) {
-        run->m.bias_ns = run->m.floor_ns = kbi_meter.pass_bias;
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
-        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.pass_bias) / 2 / 1.96;
+        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.wall_bias) / 2 / 1.96;
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
@@ -6784,8 +6777,8 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if there are several, as much again to save each of them.
-// false: there is not enough memory, and nothing was allocated.
+// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false: out
+// of memory; nothing was allocated.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -9347,8 +9340,8 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
 static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
 static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
 
-// Sets work_change.finding if each of ten blocks of samples is faster than the one before, or if the second to fourth
-// launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function has
+// Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the second
+// to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function has
 // returned, because a check of its outputs may tell more.
 static void kbi_find_speedup_over_time(kbi_run* run) {
     kbi_work_change* a = &run->work_change;
@@ -9379,7 +9372,7 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
 // time, than all others.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->host_clock;
-    double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
+    double bias = host ? kbi_meter.wall_bias : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: more than the clock's step, or the scatter of events
     double ratio = host ? kbi_single_ratio_host : kbi_single_ratio_gpu;
     if (!kbi_finite(bias)) bias = 0;
@@ -14131,7 +14124,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         const char* unit;
     } numbers[] = { { "clock now", kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now()), "MHz" },
                     { "step of the host's clock", kbi_clock_step(), "ns" },
-                    { "cost of reading it", kbi_measure_wall_bias(false), "ns" },
+                    { "cost of reading it", kbi_measure_wall_bias(), "ns" },
                     { "share of L2 that eviction empties", 100 * m->cold, "%" },
                     { "    by the counters of DRAM", m->counted_cold, "%" },
                     { "step of event times", m->quantum, "ns" },

@@ -1302,7 +1302,7 @@ static void test_wall(void) {
     run->call.phase = KBI_PHASE_WARM, run->call.unit = KBI_WARM, CHECK_INT(kbi_wall_runs(run), 3);
     run->work_change.n_early = 3, CHECK_INT(kbi_wall_runs(run), 1);
     recipe.launches = 0;
-    CHECK(kbi_measure_wall_bias(false) >= 1e-3 && kbi_measure_wall_bias(true) >= 1e-3);
+    CHECK(kbi_measure_wall_bias() >= 1e-3);
     // a sample in which somebody else had the processor: at most a third of them, and 8
     kbi_turn here_now = kbi_turn_now();
     if (here_now.waits < 0 || here_now.ran <= 0) return; // no such clock
