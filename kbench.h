@@ -5501,7 +5501,8 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     kbi_sort(dealt, groups);
     plan->n = plan->groups = 0;
     for (int k = 0; k < groups; k++) {
-        int count = (int)ceil(-dealt[k] / 4294967296.0), first = (int)(dealt[k] + count * 4294967296.0), turn = k % shards;
+        int count = (int)ceil(-dealt[k] / 4294967296.0), turn = k % shards;
+        int first = (int)(dealt[k] + count * 4294967296.0);
         bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
         plan->groups += own;
         plan->n += own ? count : 0;

@@ -991,6 +991,7 @@ static void test_unheld(void) {
         run->m.verified = verified ? 1 : -1;
         if (i == 4) run->call.last = KBI_PHASE_CHECK;
         kbi_body_ended(run);
+        kbi_memory_free(run->backend, &run->memory, false, true);
         CHECK_THAT((strstr(run->m.message, "could not be restored") != NULL) == (i == 2), "%d: %s", i,
                    run->m.message);
     }
