@@ -5714,7 +5714,8 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
                                                  : NULL;
                 if (!word) continue;
                 text.n = 0;
-                kbi_putf(&text, column < 3 ? " %s" : "    %-10s %s", column < 3 ? word : c->entry->implementation, word);
+                kbi_putf(&text, column < 3 ? " %s" : "    %-10s %s", column < 3 ? word : c->entry->implementation,
+                         word);
                 if (!kbi_set_add(&listed, kbi_hash((uint64_t)column << 60, text.s))) continue;
                 kbi_clean(t, text.s);
                 if (column == 3) kbi_puts(t, "\n");
