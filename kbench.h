@@ -5822,7 +5822,7 @@ typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, gu
 
 // Buffers that the implementations of a group use in turn. The address of a buffer changes the time of a small kernel
 // by 1 to 3 %, so all implementations use the same addresses and pages. Contents are saved and restored when another
-// implementation runs. Copies of the data for --rotate lie at a fixed distance. All are saved, because runs change them.
+// implementation runs. Copies of the data for --rotate lie at a fixed distance, and are saved as well.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6510,8 +6510,8 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 }
 
 // Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
-// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter samples
-// of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
+// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
+// samples of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -9336,15 +9336,15 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page faults
-// or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction also learn: a
-// loop over one variable was seen to become 7 times as fast.
+// Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page
+// faults or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction also
+// learn: a loop over one variable was seen to become 7 times as fast.
 static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
 static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
 
 // Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the second
-// to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function has
-// returned, because a check of its outputs may tell more.
+// to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function
+// has returned, because a check of its outputs may tell more.
 static void kbi_find_speedup_over_time(kbi_run* run) {
     kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
