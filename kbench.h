@@ -7593,8 +7593,8 @@ static bool kbi_load_functions(char why[200]) {
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    return kbi_meter.gpu.launch(kbi_meter.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_meter.gpu.stream,
-                                arguments, NULL);
+    const kbi_gpu* g = &kbi_meter.gpu;
+    return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
 // False: this GPU cannot launch an empty kernel of this shape.
@@ -7624,7 +7624,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
 }
 
 // Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
-static void kbi_look_persisting(void) {
+static void kbi_check_persisting(void) {
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -7751,8 +7751,9 @@ static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !kbi_meter.gpu.clock[0]) return NAN;
-    return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
+    const uint64_t* clock = kbi_meter.gpu.clock; // ns, cycles
+    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !clock[0]) return NAN;
+    return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
 // Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
@@ -7767,7 +7768,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
 
 // Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
 // captured calls and of the capture's end.
-static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
     if (cudaStreamIsCapturing(kbi_meter.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
@@ -7783,7 +7784,7 @@ static void kbi_gpu_abandon(void) {
     cudaError_t inside, end;
     kbi_gate_open();
     kbi_meter.gpu.at = 0;
-    kbi_capture_dropped(&inside, &end);
+    kbi_capture_abort(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
@@ -7865,7 +7866,7 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 // Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
-static void kbi_cupti_keep(const kbi_activity* r) {
+static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
@@ -7875,20 +7876,20 @@ static void kbi_cupti_keep(const kbi_activity* r) {
         kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
-static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_meter.cupti.next(buffer, valid, &r) == 0) {
         if (kbi_meter.cupti.look)
             kbi_meter.cupti.look(r);
         else if (kbi_meter.cupti.open)
-            kbi_cupti_keep(r);
+            kbi_cupti_add_span(r);
     }
     KBENCH_FREE(buffer);
 }
 
 // What an error of CUPTI means, and what to do.
-static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
+static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
     if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
@@ -7901,9 +7902,7 @@ static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
 }
 
 static bool kbi_cupti_load(void) {
-    static const char* const paths[] = { "libcupti.so",
-                                         "libcupti.so.13",
-                                         "libcupti.so.12",
+    static const char* const paths[] = { "libcupti.so", "libcupti.so.13", "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
     kbi_cupti* c = &kbi_meter.cupti;
@@ -7916,7 +7915,7 @@ static bool kbi_cupti_load(void) {
                  "cuptiSubscribe cuptiEnableDomain",
                  &c->callbacks);
     bool found = c->callbacks && c->enable && c->flush && c->next && c->disable;
-    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
 // CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
@@ -7949,8 +7948,8 @@ static bool kbi_cupti_open(void) {
 }
 
 // Why CUPTI could not be opened.
-static const char* kbi_cupti_shut(char out[400]) {
-    if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
+static const char* kbi_cupti_unavailable(char out[400]) {
+    if (kbi_meter.cupti.error) return kbi_cupti_error_text("cuptiActivityEnable", kbi_meter.cupti.error, out);
     if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
@@ -7971,20 +7970,21 @@ static int kbi_order_spans(const void* a, const void* b) {
 // Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
 // start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
+    kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
-    kbi_meter.cupti.flush(1);
-    qsort(kbi_meter.cupti.spans, (size_t)kbi_meter.cupti.n, sizeof(kbi_span), kbi_order_spans);
-    for (int i = 0; i + kernels <= kbi_meter.cupti.n && n < most; i += kernels) {
+    c->flush(1);
+    qsort(c->spans, (size_t)c->n, sizeof(kbi_span), kbi_order_spans);
+    for (int i = 0; i + kernels <= c->n && n < most; i += kernels) {
         uint64_t end = 0;
-        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_meter.cupti.spans[k].end);
-        ns[n++] = (double)(end - kbi_meter.cupti.spans[i].start);
+        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, c->spans[k].end);
+        ns[n++] = (double)(end - c->spans[i].start);
     }
-    kbi_meter.cupti.n = 0;
+    c->n = 0;
     return n;
 }
 
 // Drops the records of all work so far, after this work has ended.
-static void kbi_cupti_forget(void) {
+static void kbi_cupti_discard(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
 }
@@ -8000,10 +8000,10 @@ static void kbi_cupti_forget(void) {
 // launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
 // arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
-    kbi_meter.gpu.at = 0;
-    kbi_meter.gpu.size = size;
-    kbi_meter.gpu.gated = gated && !kbi_meter.gpu.ungated;
-    kbi_meter.gpu.alarmed = 0;
+    kbi_gpu* g = &kbi_meter.gpu;
+    g->at = g->alarmed = 0;
+    g->size = size;
+    g->gated = gated && !g->ungated;
 }
 
 static void kbi_launch_begin(bool cold) {
@@ -8018,13 +8018,14 @@ static void kbi_launch_begin(bool cold) {
 
 // True: this was the last launch of the sample.
 static bool kbi_launch_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
-    cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
+    cudaEventRecord(g->stop, g->stream);
     kbi_gate_open();
-    cudaStreamSynchronize(kbi_meter.gpu.stream);
-    cudaEventElapsedTime(&ms, kbi_meter.gpu.start, kbi_meter.gpu.stop);
-    kbi_meter.gpu.ns[kbi_meter.gpu.at++] = (double)ms * 1e6;
-    return kbi_meter.gpu.at >= kbi_meter.gpu.size;
+    cudaStreamSynchronize(g->stream);
+    cudaEventElapsedTime(&ms, g->start, g->stop);
+    g->ns[g->at++] = (double)ms * 1e6;
+    return g->at >= g->size;
 }
 
 // Begins and ends a single launch of kbench's own; the end returns its time in ns.
@@ -8034,13 +8035,14 @@ static void kbi_single_begin(bool gated, bool cold) {
 }
 
 static double kbi_single_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
-    kbi_meter.gpu.at = 0;
+    g->at = 0;
     // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
     // A single alarm may come from a machine that was suspended.
-    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
-    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
-    return kbi_meter.gpu.ns[0];
+    g->alarms = g->alarmed ? g->alarms + 1 : 0;
+    if (g->alarms > 1) g->ungated = true;
+    return g->ns[0];
 }
 
 typedef struct kbi_graph {   // the block, captured
@@ -8064,9 +8066,9 @@ static int64_t kbi_events_begin(kbi_run* run) {
             s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
-                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_shut(why));
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_forget(); // records of the benchmark's set-up
+        if (kbi_meter.cupti.open) kbi_cupti_discard(); // records of the benchmark's set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
@@ -8079,7 +8081,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
 }
 
 // Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
-static bool kbi_sample_counts(kbi_run* run) {
+static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
     bool disturbed = kbi_meter.gpu.alarmed || run->sampling.stops != kbi_meter.stops;
@@ -8095,14 +8097,15 @@ static bool kbi_sample_counts(kbi_run* run) {
 // --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
 // The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
-static int kbi_empty_of(const kbi_shape* shape) {
+static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
-    for (int i = 0; i < c->n_empties; i++)
+    const int n = c->n_empties;
+    for (int i = 0; i < n; i++)
         if (memcmp(&c->empties[i].shape, shape, sizeof *shape) == 0) return i;
-    if (c->n_empties && !kbi_launch_empty(shape)) return 0;
-    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(c->n_empties + 1));
-    memset(&c->empties[c->n_empties], 0, sizeof(kbi_empty));
-    c->empties[c->n_empties].shape = *shape;
+    if (n && !kbi_launch_empty(shape)) return 0;
+    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(n + 1));
+    memset(&c->empties[n], 0, sizeof(kbi_empty));
+    c->empties[n].shape = *shape;
     return c->n_empties++;
 }
 
@@ -8126,7 +8129,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
 // ns of an empty kernel, interpolated between the shapes that CUPTI measured.
-static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
+static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
     double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
     int k = shape->threads > 256;
@@ -8145,7 +8148,7 @@ static const double kbi_bias_error_ns = 60;
 
 // The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
 // row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
-static double kbi_most_of_empty(kbi_mode mode, int which) {
+static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
         plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(mode, true, which);
@@ -8154,15 +8157,15 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
 
 // ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
 // bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
-static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
+static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
-    double row = kbi_meter.calibration.row;
+    double row = kbi_meter.calibration.row, *most = &empty->most[mode];
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &empty->shape);
-    if (!(empty->most[mode] > 0)) empty->most[mode] = kbi_most_of_empty(mode, which);
-    *error = hypot(*error, empty->most[mode] / sqrt(12));
-    *apart = hypot(*apart, KBI_MAX(empty->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
-    return empty->most[mode] / 2;
+    if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
+    if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
+    *error = hypot(*error, *most / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(*most - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
+    return *most / 2;
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
@@ -8171,7 +8174,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     for (int i = 0; i < (first ? KBI_RECENT / 4 : KBI_EMPTIES); i++)
         run->m.floor_ns = kbi_time_empty(mode, gated, run->work.empty);
     run->m.bias_ns =
-        run->m.floor_ns - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+        run->m.floor_ns - kbi_empty_time(mode, run->work.empty, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
     run->m.empty = run->work.empty;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
@@ -8243,7 +8246,7 @@ static void kbi_graph_alone(kbi_run* run) {
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
     bool gated = kbi_meter.gpu.gated;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     run->m.ungated = !gated;
     run->m.bias_ns = 0; // a launch in a row includes the gap to the next launch
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
@@ -8264,7 +8267,7 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
 // capture gives the number of records of a launch. Without it the first sample that divides evenly does.
-static double kbi_cupti_group(kbi_run* run, int size) {
+static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
     if (!run->work.recorded) {
@@ -8287,9 +8290,9 @@ static void kbi_launches_end(kbi_run* run) {
     if (!kbi_launch_end()) return;
     s->open = false;
     kbi_meter.gpu.at = 0;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
-    double ns = s->traced ? kbi_cupti_group(run, size) : sum / size;
+    double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
     if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
@@ -8310,7 +8313,9 @@ static void kbi_launches_end(kbi_run* run) {
 }
 
 static const kbi_timer kbi_event_timer = { "events", kbi_events_begin, kbi_launches_end, NULL, false, false };
-static const kbi_timer kbi_graph_timer = { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false };
+static const kbi_timer kbi_graph_timer = {
+    "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false
+};
 static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
@@ -8319,7 +8324,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const bool graph = recipe->mode >= KBI_ROTATE && g && g->many[1], both = recipe->timing == KBI_BY_BOTH;
     bool open = false;
     char why[400];
-    kbi_look_persisting();
+    kbi_check_persisting();
     if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
@@ -8327,7 +8332,8 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     if (both || recipe->timing == KBI_BY_CUPTI) {
         open = kbi_cupti_open(); // before the samples, because opening takes time
         if (both) kbi_cupti_close();
-        if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
+        if (!open)
+            kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
     }
     if (open && both) return &kbi_event_timer;
     if (!graph && recipe->mode == KBI_GRAPH)
@@ -8398,14 +8404,14 @@ static void kbi_calibrate(kbi_machine* m) {
     kbi_calibration* c = &kbi_meter.calibration;
     double error, apart;
     for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
-    kbi_empty_of(&plainest);
+    kbi_empty_index(&plainest);
     kbi_calibrate_quantum();
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++)
         for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_mode)mode, true, 0);
     c->graph_floor = kbi_calibrate_graph(NULL);
     c->row = c->measured ? (double)NAN : kbi_calibrate_graph(&plainest);
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
-        double own = kbi_own_of((kbi_mode)mode, 0, &error, &apart);
+        double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
         m->own_error = c->measured ? 0 : own; // the hot one's, which --env shows
@@ -8426,7 +8432,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
     for (int which = 0; which < 12 * KBI_EVENT_MODES; which++) {
         int mode = which / 12, writes = which / 6 % 2, wide = which / 3 % 2, deep = which % 3;
         kbi_shape shape = { wide ? kbi_meter.gpu.multiprocessors : 1, kbi_reference_threads[deep], 0, 1, 0, writes };
-        int empty = kbi_empty_of(&shape);
+        int empty = kbi_empty_index(&shape);
         cudaStreamSynchronize(kbi_meter.gpu.stream);
         kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
         for (int i = 0; i < KBI_TRUTH_LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, empty);
@@ -8508,7 +8514,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
 }
 
 // Notes name, launch shape, registers and occupancy of a kernel.
-static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
+static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
@@ -8544,7 +8550,7 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
 
 // The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
 // shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
-static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
+static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
@@ -8570,7 +8576,7 @@ static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
     shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
-    return kbi_empty_of(&shape);
+    return kbi_empty_index(&shape);
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
@@ -8583,7 +8589,7 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 // busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
 // proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
 // busy checks give SIDE_STREAM.
-static void kbi_look_beside(kbi_run* run, int64_t stream_ns) {
+static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
@@ -8600,8 +8606,8 @@ static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
     run->work.recorded = (int64_t)(work->kernels + work->copies + work->sets);
     run->work.nodes = run->work.recorded + (int64_t)(work->others + work->allocations);
     run->work.within = work->within == work->copies;
-    if (work->first.function) kbi_kernel_facts(&run->m, &work->first);
-    run->work.empty = kbi_empty_like(work, &run->m, run->machine);
+    if (work->first.function) kbi_kernel_properties(&run->m, &work->first);
+    run->work.empty = kbi_empty_match(work, &run->m, run->machine);
     if (work->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", work->copies,
                  work->copies == 1 ? "y" : "ies");
@@ -8632,7 +8638,7 @@ static kbi_capture kbi_capture_end(kbi_run* run) {
 
 // A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
 // grid, block and shared memory, with which the driver's structure begins.
-static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
+static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
@@ -8650,7 +8656,7 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
 
 // Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
 // capture's end.
-static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
     if (inside == cudaErrorStreamCaptureImplicit)
@@ -8660,9 +8666,9 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
         kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-                 "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. If the call does not wait: "
-                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 "stream capture rejected a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. "
+                 "If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
                  v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
@@ -8675,25 +8681,25 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
-        if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
+        if (!run->place.stand_in) kbi_check_other_streams(run, kbi_now() - begin);
         return;
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
     // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
     // are not checked: the host may be preempted during one check of many.
-    if (c.nodes && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
+    if (c.nodes && !run->place.stand_in && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
-        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+        kb_note(&run->kb, "not audited: stream capture rejected the block (%s), whose calls were inspected",
                 cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
     } else if (!c.nodes) {
-        kbi_audit_refused(run, c.inside, c.end);
+        kbi_audit_rejected(run, c.inside, c.end);
     } else if (judged && !w->again) {
         kbi_captured work;
         memset(&work, 0, sizeof work);
         for (size_t i = 0; i < c.n; i++) kbi_count_node(&work, c.nodes[i]);
-        if (!run->machine->tool[0]) w->shape = kbi_shape_of(c.nodes, c.n);
+        if (!run->machine->tool[0]) w->shape = kbi_work_hash(c.nodes, c.n);
         kbi_judge_captured(run, &work);
     }
     KBENCH_FREE(c.nodes);
@@ -8711,16 +8717,16 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 // An exception left the block. A library may have thrown it because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
-    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
-        kbi_audit_refused(run, inside, end);
+    if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_rejected(run, inside, end);
 }
 
 // A launch after the samples, captured as the first one was, must do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
-        kbi_audit_refused(run, c.inside, c.end);
-    else if (kbi_shape_of(c.nodes, c.n) != run->work.shape)
+        kbi_audit_rejected(run, c.inside, c.end);
+    else if (kbi_work_hash(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
                  "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
     KBENCH_FREE(c.nodes);
@@ -8740,16 +8746,16 @@ enum {
     KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,    // object: the event or address for which the stream waits
-    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or queries it
-    KBI_HOST_EVENT = 1 << 7,      // the host waits for object, or queries it
-    KBI_HOST_ALL = 1 << 8,        // the host waits for all streams
-    KBI_HOST_WAITS = 7 << 6,      // one of these three
-    KBI_CREATES = 1 << 9,         // a stream
-    KBI_CAPTURES = 1 << 10,       // work of a stream into a graph: this work does not run
-    KBI_HOST_FUNCTION = 1 << 11,  // runs in a stream
-    KBI_UNCAPTURED = 1 << 12,     // stream capture rejects the call, or changes what it does
+    KBI_RECORDS = 1 << 4,        // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,   // object: the event or address for which the stream waits
+    KBI_HOST_STREAM = 1 << 6,    // the host waits for a stream, or queries it
+    KBI_HOST_EVENT = 1 << 7,     // the host waits for object, or queries it
+    KBI_HOST_ALL = 1 << 8,       // the host waits for all streams
+    KBI_HOST_WAITS = 7 << 6,     // one of these three
+    KBI_CREATES = 1 << 9,        // a stream
+    KBI_CAPTURES = 1 << 10,      // work of a stream into a graph: this work does not run
+    KBI_HOST_FUNCTION = 1 << 11, // runs in a stream
+    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call, or changes what it does
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
@@ -8781,8 +8787,8 @@ typedef struct kbi_order_edge {
 
 static struct kbi_order_graph {
     kbi_order_node* nodes; // 0: the host; 1: kb->stream
-    kbi_order_edge* edges; // in the order of the calls
-    int n, n_edges;
+    int n;
+    kbi_text edges; // kbi_order_edge, in the order of the calls
 } kbi_order_graph;
 
 static int kbi_order_add(uint64_t handle, bool stream) {
@@ -8800,12 +8806,9 @@ static int kbi_order_find(uint64_t handle, bool stream) {
     return kbi_order_add(handle, stream);
 }
 
-static void kbi_order_put(int first, int second) {
-    struct kbi_order_graph* g = &kbi_order_graph;
+static void kbi_order_edge_add(int first, int second) {
     const kbi_order_edge edge = { first, second };
-    if (!(g->n_edges & (g->n_edges - 1))) // the array is full at each power of two
-        g->edges = (kbi_order_edge*)kbi_grow(g->edges, sizeof edge * (size_t)KBI_MAX(2 * g->n_edges, 1));
-    g->edges[g->n_edges++] = edge;
+    kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
 // Adds the edges of a call. An operation of a stream waits for all that the host has waited for.
@@ -8813,16 +8816,16 @@ static void kbi_order_call(const kbi_cuda_call* c, int index) {
     const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
     int stream = 0, event = 0;
     if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true);
-    if (c->kind & on_stream) kbi_order_put(0, stream = kbi_order_find(c->stream, true));
+    if (c->kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
     if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
     if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
-    if (c->kind & KBI_SUBMITS) kbi_order_put(stream, -1 - index);
-    if (c->kind & KBI_RECORDS) kbi_order_put(stream, event);
-    if (c->kind & KBI_STREAM_WAITS) kbi_order_put(event, stream);
-    if (c->kind & KBI_HOST_STREAM) kbi_order_put(stream, 0);
-    if (c->kind & KBI_HOST_EVENT) kbi_order_put(event, 0);
+    if (c->kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - index);
+    if (c->kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
+    if (c->kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
+    if (c->kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
+    if (c->kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
     for (int i = 1; i < kbi_order_graph.n && c->kind & KBI_HOST_ALL; i++)
-        if (kbi_order_graph.nodes[i].stream) kbi_order_put(i, 0);
+        if (kbi_order_graph.nodes[i].stream) kbi_order_edge_add(i, 0);
 }
 
 // Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end.
@@ -8833,11 +8836,13 @@ static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
     kbi_order_add(stream, true);
     for (int i = 0; i < n; i++)
         if (!calls[i].error) kbi_order_call(&calls[i], i);
-    kbi_order_put(0, 1);
+    kbi_order_edge_add(0, 1);
+    const kbi_order_edge* edges = (const kbi_order_edge*)(const void*)g->edges.s;
+    const size_t n_edges = g->edges.n / sizeof *edges;
     for (int backward = 0; backward < 2; backward++) {
         for (int i = 0; i < g->n; i++) g->nodes[i].reached = i == 1;
-        for (int i = 0; i < g->n_edges; i++) {
-            const kbi_order_edge* e = &g->edges[backward ? g->n_edges - 1 - i : i];
+        for (size_t i = 0; i < n_edges; i++) {
+            const kbi_order_edge* e = &edges[backward ? n_edges - 1 - i : i];
             kbi_cuda_call* work = e->second < 0 ? &calls[-1 - e->second] : NULL;
             if (work)
                 *(backward ? &work->precedes : &work->follows) = g->nodes[e->first].reached;
@@ -8847,14 +8852,14 @@ static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
         }
     }
     KBENCH_FREE(g->nodes);
-    KBENCH_FREE(g->edges);
+    kbi_text_free(&g->edges);
 }
 
 // --- what the calls mean for the time of the block ---
 
 // Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
     snprintf(v->message, sizeof v->message, "%.60s%s%s, call %d of the block", c->name, *c->kernel ? " of " : "",
              c->kernel, c->number);
@@ -8871,9 +8876,9 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
-        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
-                                cudaGetErrorName((cudaError_t)c->error),
-                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+        return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                               cudaGetErrorName((cudaError_t)c->error),
+                               allocates ? "and allocation is timed" : "so its work is missing from the time");
     }
     return false;
 }
@@ -8884,10 +8889,10 @@ static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, b
         const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
         if (c->error || !(c->kind & KBI_SUBMITS)) continue;
         if (strict && c->stream == KBI_STREAM_LEGACY)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
         if (!c->precedes || !c->follows)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                   c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
     return false;
 }
@@ -8924,7 +8929,7 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     // A block without a call that submits work is left to the capture: libraries may submit by other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
-            if (c->kind & bad[i].kinds) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+            if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
     for (const kbi_cuda_call* c = calls; c < calls + n && strict && !wrong && !*v->note; c++)
         if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the record names the first of these calls
             snprintf(v->note, sizeof v->note, "%.60s in the block%s", c->name,
@@ -8966,8 +8971,7 @@ static const kbi_driver_call kbi_driver_calls[] = {
       KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, -1, -1 },
     { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, -1 },
     { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, -1 },
-    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_SUBMITS, -1, -1 },
+    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32", KBI_SUBMITS, -1, -1 },
     { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
     { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
     { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
@@ -9001,21 +9005,20 @@ typedef struct kbi_api_call { // CUpti_CallbackData
 
 static struct kbi_calls { // of the block that is inspected
     kbi_cuda_call* list;
-    int n, capacity;
-    int number;    // of the calls so far
+    int n, number; // in the list; of the calls so far
     bool on, lost; // lost: there were too many
     volatile char busy;
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
 // The runtime's function that this thread is in.
-static __thread struct kbi_outer {
+static __thread struct kbi_runtime_call {
     const char* name;  // NULL: none
     int number, first; // of the call; index of its first driver call
-} kbi_outer;
+} kbi_runtime_call;
 
 // Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
-static bool kbi_names_hold(const char* list, const char* name, size_t n, bool prefix) {
+static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
         if ((length == n || (prefix && length < n)) && strncmp(list, name, length) == 0) return true;
@@ -9025,13 +9028,13 @@ static bool kbi_names_hold(const char* list, const char* name, size_t n, bool pr
 }
 
 // The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
-static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* per_thread) {
+static const kbi_driver_call* kbi_driver_call_find(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
     *per_thread = end != NULL;
     for (int cut = 0; cut < 2; cut++) {
         const size_t n = end ? (size_t)(end - name) : strlen(name);
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_names_hold(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
+            if (kbi_names_contain(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
         if (strstr(name, "_v")) end = strstr(name, "_v");
     }
     return NULL;
@@ -9050,17 +9053,14 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
     static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
+    if (!all->list) all->list = (kbi_cuda_call*)kbi_grow(NULL, sizeof(kbi_cuda_call) * KBI_CALLS_LIMIT);
     all->lost |= all->n >= KBI_CALLS_LIMIT;
-    if (all->n == all->capacity && !all->lost) {
-        all->capacity = KBI_MAX(256, 2 * all->capacity);
-        all->list = (kbi_cuda_call*)kbi_grow(all->list, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-    }
     kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
     memset(c, 0, sizeof *c);
     c->kind = kind;
     c->error = api->result ? *api->result : 0;
-    c->name = kbi_outer.name ? kbi_outer.name : api->name;
-    c->number = kbi_outer.name ? kbi_outer.number : ++all->number;
+    c->name = kbi_runtime_call.name ? kbi_runtime_call.name : api->name;
+    c->number = kbi_runtime_call.name ? kbi_runtime_call.number : ++all->number;
     if (symbol && *symbol) {
         kbi_kernel_name(plain, sizeof plain, symbol);
         const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
@@ -9071,7 +9071,7 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
 
 static void kbi_driver_returned(const kbi_api_call* api) {
     bool per_thread = false;
-    const kbi_driver_call* row = kbi_driver_call_of(api->name, &per_thread);
+    const kbi_driver_call* row = kbi_driver_call_find(api->name, &per_thread);
     if (!row) return;
     kbi_cuda_call* c = kbi_call_add(api, row->kind, row->kind & KBI_KERNEL ? api->symbol : NULL);
     c->object = kbi_word_at(api->parameters, row->object);
@@ -9086,16 +9086,16 @@ static void kbi_driver_returned(const kbi_api_call* api) {
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
-    for (int i = kbi_outer.first; i < kbi_calls.n; i++) {
+    for (int i = kbi_runtime_call.first; i < kbi_calls.n; i++) {
         kbi_cuda_call* driver = &kbi_calls.list[i];
-        if (driver->number != kbi_outer.number || !driver->error) continue;
+        if (driver->number != kbi_runtime_call.number || !driver->error) continue;
         known = true;
         if (error)
             driver->error = error;
         else
             driver->kind = 0;
     }
-    if (error && !known && kbi_names_hold(kbi_runtime_calls, api->name, strlen(api->name), true))
+    if (error && !known && kbi_names_contain(kbi_runtime_calls, api->name, strlen(api->name), true))
         kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
@@ -9108,12 +9108,12 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     if (domain == 1) {
         if (api->exits) kbi_driver_returned(api);
     } else if (!api->exits) {
-        kbi_outer.name = api->name;
-        kbi_outer.number = ++kbi_calls.number;
-        kbi_outer.first = kbi_calls.n;
-    } else if (kbi_outer.name) {
+        kbi_runtime_call.name = api->name;
+        kbi_runtime_call.number = ++kbi_calls.number;
+        kbi_runtime_call.first = kbi_calls.n;
+    } else if (kbi_runtime_call.name) {
         kbi_runtime_returned(api);
-        kbi_outer.name = NULL;
+        kbi_runtime_call.name = NULL;
     }
     __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE);
 }
@@ -9128,31 +9128,24 @@ static bool kbi_inspect_open(kb_state* kb) {
     if (found && !error) return true;
     kbi_calls.subscriber = NULL;
     snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
-             found ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+             found ? kbi_cupti_error_text("cuptiSubscribe", error, why) : kbi_cupti_unavailable(why));
     return false;
-}
-
-// Switches the callbacks of driver (domain 1) and runtime (domain 2).
-static void kbi_inspect_switch(bool on) {
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
-    kbi_calls.on = on;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
     (void)kb;
     cudaDeviceSynchronize();
-    kbi_calls.n = 0;
-    kbi_calls.number = 0;
-    kbi_calls.lost = false;
-    memset(&kbi_outer, 0, sizeof kbi_outer);
-    kbi_inspect_switch(true);
+    kbi_calls.n = kbi_calls.number = kbi_calls.lost = 0;
+    memset(&kbi_runtime_call, 0, sizeof kbi_runtime_call);
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(1, kbi_calls.subscriber, domain);
+    kbi_calls.on = true;
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
-    kbi_inspect_switch(false);
+    kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(0, kbi_calls.subscriber, domain);
     cudaGetLastError(); // the list has the errors of the calls
     return false;
 }
@@ -9183,14 +9176,16 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
-// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type that
-// its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
-// ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only if
-// the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do not
-// count. Operations are compared with products of zeros, because random numbers need power and so lower the clock.
-// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other types
-// by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one core
-// reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is checked there.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
+// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
+// ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
+// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do
+// not count. Operations are compared with products of zeros, because random numbers need power and so lower the
+// clock.
+// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other
+// types by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one
+// core reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is
+// checked there.
 
 // --- one core of the host ---
 
@@ -9223,13 +9218,15 @@ KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 }
 
 KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
-    kbi_words sum[4], word[4];
+    kbi_words sum[2], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
         // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
-        memcpy(word, from + i, sizeof word);
-        sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
+        memcpy(&word[0], from + i, KBI_VECTOR), memcpy(&word[1], from + i + KBI_VECTOR, KBI_VECTOR);
+        memcpy(&word[2], from + i + 2 * KBI_VECTOR, KBI_VECTOR),
+            memcpy(&word[3], from + i + 3 * KBI_VECTOR, KBI_VECTOR);
+        sum[0] ^= word[0] ^ word[1], sum[1] ^= word[2] ^ word[3];
     }
     __asm__ __volatile__("" : : "r"(sum) : "memory");
 }
@@ -9318,41 +9315,32 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates two buffers and fills the first with random words; false: out of memory. The caller frees both by
-// kbi_free_buffers in either case.
-static bool kbi_two_buffers(char* two[2], size_t size) {
-    two[0] = two[1] = NULL;
-    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
-    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-    return good;
-}
-
-static void kbi_free_buffers(char* two[2]) {
-    for (int i = 0; i < 2; i++) cudaFree(two[i]);
-    cudaGetLastError();
+// Allocates twice so many bytes, the first half random words, for the caller to free; NULL: out of memory.
+static char* kbi_buffer_pair(size_t size) {
+    char* two = NULL;
+    if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
+    kbi_gpu_fill(two, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return two;
 }
 
 // Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
 // L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
 // peak is used.
-static void kbi_want_reached(kbi_run* run, int which) {
+static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
         double bytes, rate;
     } last; // implementations of a comparison are compared with one rate
     double bytes = run->m.bytes, bias = run->m.bias_ns;
     size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
-    char* two[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
     if (!cold || bytes < 1 << 20 || !(bytes < 64.0 * (double)run->machine->l2) || !kbi_finite(bias)) return;
     if (last.which != which || last.bytes < bytes || last.bytes > bytes) {
-        last.which = which, last.bytes = bytes, last.rate = NAN;
         kbi_beat(run, true);
-        if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size) {
-            if (kbi_two_buffers(two, size))
-                last.rate = bytes / (kbi_time_memory(which, true, two[0], two[1], size) - bias) * 1e9;
-            kbi_free_buffers(two);
-        }
+        char* two = (double)kbi_gpu_free_bytes() > 2.5 * (double)size ? kbi_buffer_pair(size) : NULL;
+        last.which = which, last.bytes = bytes;
+        last.rate = two ? bytes / (kbi_time_memory(which, true, two, two + size, size) - bias) * 1e9 : (double)NAN;
+        cudaFree(two);
         kbi_beat(run, false);
     }
     run->m.reached = last.rate;
@@ -9401,17 +9389,17 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
-    char* two[2];
-    bool good = kbi_two_buffers(two, size);
-    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+    char* two = kbi_buffer_pair(size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && two; which++) {
         if (!kbi_nan(m->roofs.of[which])) continue;
         int64_t began = kbi_now();
-        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        double ns = kbi_time_memory(which, false, two, two + size, size), rate = KBI_UNTOLD;
         if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
         kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
-    kbi_free_buffers(two);
+    if (two && !m->tool[0]) m->cold = kbi_measure_cold(m, two + size, two, size);
+    cudaFree(two);
+    cudaGetLastError();
 }
 
 // --- a GPU's arithmetic ---
@@ -9569,7 +9557,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 
 // --- when peaks are measured ---
 
-static void kbi_want_roof(kbi_run* run, int which) {
+static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
     kbi_beat(run, true); // may take longer than the case's --timeout
@@ -9581,7 +9569,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 }
 
 // Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
-static void kbi_want_roofs(kbi_run* run) {
+static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
@@ -9592,12 +9580,12 @@ static void kbi_want_roofs(kbi_run* run) {
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
     const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
     if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
-        if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (bytes) kbi_require_roof(run, kbi_traffic_roof(m->traffic));
 #if KBI_CUDA
-        if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+        if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_want_roof(run, i); // undeclared traffic is compared with the highest of the three
+            kbi_require_roof(run, i); // undeclared traffic is compared with the highest of the three
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -9606,7 +9594,7 @@ static void kbi_want_roofs(kbi_run* run) {
         for (int which = 0, last = -1; flops; last = which) {
             which = kbi_roof_over(roofs, kbi_arithmetic_of(m), rate);
             if (which < 0 || which == last || !kbi_nan(roofs->of[which])) break;
-            kbi_want_roof(run, which);
+            kbi_require_roof(run, which);
         }
     }
     m->roofs = *roofs;
@@ -10494,7 +10482,7 @@ static void kbi_run_finish(kbi_run* run) {
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->began);
-    kbi_want_roofs(run);
+    kbi_require_roofs(run);
 }
 
 static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {

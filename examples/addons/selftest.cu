@@ -380,7 +380,7 @@ static bool kbi_set_aside(void* x, size_t bytes) {
                 cudaStreamSetAttribute(kbi_meter.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
-    kbi_look_persisting();
+    kbi_check_persisting();
     return good;
 }
 
