@@ -110,7 +110,7 @@ static void test_launches(void) {
     kbi_meter.gpu.persisting = false;
     // a mark: two numbers for each case
     kbi_run* run = new_run();
-    run->call.mark = 5;
+    run->call.marked = 5;
     recipe.mode = KBI_HOT;
     for (int begin = 0; begin < 2; begin++) {
         launched.n = 0;
@@ -206,8 +206,8 @@ static void test_groups(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
         recipe.launches = rows[i].launches, recipe.mode = KBI_HOT;
-        run->call.sampled = rows[i].sampled, run->place.settling = rows[i].settling;
-        run->call.phase = rows[i].turns ? KBI_PHASE_TURNS : KBI_PHASE_SAMPLE, run->call.unit = KBI_SAMPLE;
+        run->call.sampled = rows[i].sampled, run->schedule.discard = rows[i].settling;
+        run->call.phase = rows[i].turns ? KBI_PHASE_SINGLES : KBI_PHASE_SAMPLE, run->call.unit = KBI_SAMPLE;
         run->work.nodes = rows[i].nodes, run->work.estimate_ns = rows[i].estimate;
         run->sampling.gated = rows[i].gated;
         EQUAL(kbi_events_begin(run), 1);
@@ -224,7 +224,7 @@ static void test_groups(void) {
     kbi_run* run = new_run();
     run->call.unit = KBI_WARM;
     for (int n = 3; n < 5; n++) {
-        run->alike.n = n, run->work.estimate_ns = 1000;
+        run->work_change.n_early = n, run->work.estimate_ns = 1000;
         kbi_events_begin(run);
         CHECK_INT(kbi_meter.gpu.size, n < 4 ? 1 : 8);
         kbi_launch_end();
@@ -381,7 +381,7 @@ static void test_choose(void) {
     g.many[1] = (cudaGraphExec_t)(void*)&g;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
-        run->work.expect = rows[i].expect, run->work.within = rows[i].within;
+        run->work.expect = rows[i].expect, run->work.on_device = rows[i].within;
         recipe.timing = (kbi_timing)rows[i].timing, recipe.mode = (kbi_mode)rows[i].mode;
         if (rows[i].graph) run->work.graph = &g;
         CHECK_THAT(kbi_gpu_choose(run) == rows[i].timer, "row %d", (int)i);
@@ -504,7 +504,7 @@ static void test_calibration(void) {
     CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row)); // and no graph is asked
     // what a case's bias is made of
     kbi_run* run = new_run();
-    run->sampling.launches = 8, run->work.empty = 0;
+    run->sampling.launches = 8, run->work.empty_kernel = 0;
     for (int measured = 0; measured < 2; measured++) {
         int64_t n = c->empties[0].read[KBI_HOT][1].n;
         c->measured = measured;
@@ -580,7 +580,7 @@ static void test_seen(void) {
         seen.host = rows[i].host, seen.allocations = rows[i].allocations, seen.others = rows[i].others;
         run->work.expect = rows[i].expect;
         kbi_judge_captured(run, &seen);
-        CHECK_INT(run->work.nodes, rows[i].nodes), CHECK_INT(run->work.within, rows[i].within == rows[i].copies);
+        CHECK_INT(run->work.nodes, rows[i].nodes), CHECK_INT(run->work.on_device, rows[i].within == rows[i].copies);
         CHECK_THAT(run->m.flags == (rows[i].flag < 0 ? 0 : (uint64_t)1 << rows[i].flag), "row %d", (int)i);
         CHECK_STR(run->m.message, rows[i].message);
     }
@@ -625,13 +625,13 @@ static void test_looks(void) {
             gpu.busy = *look == 'b';
             kbi_check_other_streams(run, 0);
         }
-        CHECK_THAT(run->work.again == rows[i].again, "%s", rows[i].looks);
+        CHECK_THAT(run->work.repeat_audit == rows[i].again, "%s", rows[i].looks);
         CHECK_THAT(run->m.flags == (uint64_t)rows[i].stops << KB_FLAG_SIDE_STREAM, "%s", rows[i].looks);
     }
     gpu.busy = true; // but not by a twentieth of what the stream took
     kbi_run* run = new_run();
     kbi_check_other_streams(run, 10000000000), kbi_check_other_streams(run, 10000000000);
-    CHECK(!run->work.again), CHECK_INT(run->m.flags, 0);
+    CHECK(!run->work.repeat_audit), CHECK_INT(run->m.flags, 0);
     gpu.busy = false;
 }
 
@@ -1410,22 +1410,6 @@ static void test_opened(void) {
     r.target = KBI_ON_CPU, CHECK(kbi_backend_open(&r, &none) == &kbi_cpu);
 }
 
-// Cases of a group that a build with CUDA can run: of --device cpu those that want none.
-static void test_group_here(void) {
-    static kb_entry any, host;
-    kbi_case cases[3];
-    kbi_plan plan;
-    kbi_options o;
-    memset(cases, 0, sizeof cases), memset(&plan, 0, sizeof plan), kbi_options_default(&o);
-    any.needs = KB_NEEDS_NOTHING, host.needs = KB_NEEDS_CPU;
-    for (int i = 0; i < 3; i++) cases[i].entry = i ? &host : &any;
-    plan.cases = cases, plan.n = plan.n_all = 3;
-    CHECK_INT(kbi_group_here(&plan, &o, 0), 1);
-    o.device = "cpu", CHECK_INT(kbi_group_here(&plan, &o, 0), 3);
-    host.needs = KB_NEEDS_GPU, CHECK_INT(kbi_group_here(&plan, &o, 0), 1);
-    o.device = "all", CHECK_INT(kbi_group_here(&plan, &o, 0), 3);
-}
-
 // What NVML says while a case runs, each to its own.
 static int others_now;
 static int some_clock(void* device, int which, unsigned* mhz) {
@@ -1518,7 +1502,6 @@ int main(void) {
     test_sensors();
     test_sensed();
     test_opened();
-    test_group_here();
     test_products();
     test_failed_peak();
     return test_end();
