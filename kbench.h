@@ -8516,15 +8516,15 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     memset(v, 0, sizeof *v);
     v->known = v->captures = 1;
     v->flag = -1;
+    bool wrong = kbi_judge_errors(v, calls, n, expect);
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         v->work += !c->error && c->kind & (KBI_SUBMITS | KBI_COPIES);
         if (c->kind & KBI_UNCAPTURED) v->captures = 0;
-        if (!(c->kind & KBI_CAPTURES)) continue;
+        if (!(c->kind & KBI_CAPTURES) || wrong || by_host) continue;
         v->known = 0;
         snprintf(v->note, sizeof v->note, "the block captures work into a graph of its own (%.60s)", c->name);
         return;
     }
-    bool wrong = kbi_judge_errors(v, calls, n, expect);
     if (!wrong && !by_host) {
         kbi_order_calls(calls, n, stream);
         wrong = kbi_judge_order(v, calls, n, strict);

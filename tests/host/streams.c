@@ -125,6 +125,10 @@ static void test_capture(void) {
     judge(0);
     CHECK_INT(v.known, 0), CHECK_INT(v.flag, -1);
     CHECK_STR(v.note, "the block captures work into a graph of its own (cudaStreamBeginCapture)");
+    call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
+    FINE(KB_EXPECT_SYNC); // timed up to the end of all work
+    call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), made[1].error = 1;
+    WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed");
     call(CALL_GRAPH, "cudaGraphLaunch", A, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaGraphLaunch, call 1 of the block: its work went to " NOT_WAITED);
     // these can be timed, and the record says that they are there
