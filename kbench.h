@@ -70,10 +70,10 @@ CONTENTS (search for the tag)
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
-    >>cupti        measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside
+    >>cupti        measure: CUPTI: durations of kernels as the driver records them, for timers and profiles
     >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
     >>calibrate    measure: what events read too much, against what an empty kernel takes
-    >>audit        measure: the timed block seen once under stream capture, where nothing executes
+    >>audit        measure: the timed block run once under stream capture, where nothing executes
     >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
@@ -8065,16 +8065,16 @@ static void kbi_reference_set(const kbi_reference* truth) {
 typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
     cudaGraphNode_t node;                                            // of the first kernel
-    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
+    kbi_cu_kernel first;
 } kbi_captured;
 
 // Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
-// runtime; false: unknown.
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
+// runtime. function: NULL if the driver does not know it.
+static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
     memset(kernel, 0, sizeof *kernel);
-    return get && get(node, kernel) == 0;
+    if (get && get(node, kernel) != 0) kernel->function = NULL;
 }
 
 static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
@@ -8085,8 +8085,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     switch (type) {
     case cudaGraphNodeTypeKernel:
         if (work->kernels++) break;
-        work->node = node;
-        if (!kbi_kernel_node(node, &work->first)) work->first.function = NULL;
+        kbi_kernel_node(work->node = node, &work->first);
         break;
     case cudaGraphNodeTypeMemcpy:
         work->copies++;
@@ -8249,7 +8248,7 @@ static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
         enum cudaGraphNodeType type;
         memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
+        if (type == cudaGraphNodeTypeKernel) kbi_kernel_node(nodes[i], &kernel);
         uint64_t h = 14695981039346656037u + (uint64_t)type;
         for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
