@@ -7604,7 +7604,8 @@ static void kbi_cupti_discard(void) {
 // arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_gpu* g = &kbi_meter.gpu;
-    g->at = g->alarmed = 0;
+    g->alarmed = 0;
+    g->at = 0;
     g->size = size;
     g->gated = gated && !g->ungated;
 }
