@@ -7098,7 +7098,10 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     }
     const kbi_block* block = kbi_block_of(run, p);
     const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    if (n) b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+    if (b->gpu && (uintptr_t)p % kb_dtype_size(dtype))
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes a pointer that is aligned to its elements");
+    else if (n)
+        b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------

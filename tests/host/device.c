@@ -1477,6 +1477,20 @@ static void test_failed_peak(void) {
     CHECK(m.roofs.of[KBI_ROOF_F32] > 1e12);
 }
 
+// The device stores whole elements.
+static void test_unaligned_fill(void) {
+    char* p = NULL;
+    cudaMalloc((void**)&p, 4096);
+    for (int shift = 0; shift < 5; shift++) {
+        kbi_run* run = new_run();
+        run->backend = &kbi_cuda, run->kb.run = run;
+        kbi_fill(&run->kb, p + shift, KB_F32, 8, KB_UNIFORM);
+        CHECK_INT(kbi_failed(run), shift % 4 != 0);
+        if (shift % 4) CHECK_HAS(run->m.message, "aligned to its elements");
+    }
+    cudaFree(p);
+}
+
 int main(void) {
     kbi_meter.calibration.truth.ns[0][0][0][0] = 0;
     if (!CHECK(kbi_gpu_open(&machine, 0))) return test_end();
@@ -1504,5 +1518,6 @@ int main(void) {
     test_opened();
     test_products();
     test_failed_peak();
+    test_unaligned_fill();
     return test_end();
 }
