@@ -6737,11 +6737,13 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_range_valid(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     const kbi_block* block = kbi_block_of(run, p);
+    const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
     if (kind < KB_ZERO || kind > KB_IOTA)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
+    else if (b->gpu && (uintptr_t)p % kb_dtype_size(dtype))
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes a pointer that is aligned to its elements");
     else if (n)
-        (block && block->place != KB_DEVICE ? &kbi_cpu : run->backend)
-            ->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+        b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6839,8 +6841,8 @@ static bool kbi_load_functions(char why[200]) {
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    return kbi_meter.gpu.launch(kbi_meter.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_meter.gpu.stream,
-                                arguments, NULL);
+    const kbi_gpu* g = &kbi_meter.gpu;
+    return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
 // False: this GPU cannot launch an empty kernel of this shape.
@@ -6870,7 +6872,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
 }
 
 // Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
-static void kbi_look_persisting(void) {
+static void kbi_check_persisting(void) {
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -6997,8 +6999,9 @@ static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !kbi_meter.gpu.clock[0]) return NAN;
-    return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
+    const uint64_t* clock = kbi_meter.gpu.clock; // ns, cycles
+    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !clock[0]) return NAN;
+    return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
 // Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
@@ -7013,7 +7016,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
 
 // Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
 // captured calls and of the capture's end.
-static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
     if (cudaStreamIsCapturing(kbi_meter.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
@@ -7029,7 +7032,7 @@ static void kbi_gpu_abandon(void) {
     cudaError_t inside, end;
     kbi_gate_open();
     kbi_meter.gpu.at = 0;
-    kbi_capture_dropped(&inside, &end);
+    kbi_capture_abort(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
@@ -7111,7 +7114,7 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 // Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
-static void kbi_cupti_keep(const kbi_activity* r) {
+static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
@@ -7121,20 +7124,20 @@ static void kbi_cupti_keep(const kbi_activity* r) {
         kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
-static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_meter.cupti.next(buffer, valid, &r) == 0) {
         if (kbi_meter.cupti.look)
             kbi_meter.cupti.look(r);
         else if (kbi_meter.cupti.open)
-            kbi_cupti_keep(r);
+            kbi_cupti_add_span(r);
     }
     KBENCH_FREE(buffer);
 }
 
 // What an error of CUPTI means, and what to do.
-static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
+static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
     if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
@@ -7147,12 +7150,9 @@ static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
 }
 
 static bool kbi_cupti_load(void) {
-    static const char* const paths[] = { "libcupti.so",
-                                         "libcupti.so.13",
-                                         "libcupti.so.12",
+    static const char* const paths[] = { "libcupti.so", "libcupti.so.13", "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
-                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
     kbi_cupti* c = &kbi_meter.cupti;
     for (int i = 0; i < KBI_COUNT(paths) && !c->library; i++) c->library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
     if (c->loaded || !c->library) return c->loaded;
@@ -7163,7 +7163,7 @@ static bool kbi_cupti_load(void) {
                  "cuptiSubscribe cuptiEnableDomain",
                  &c->callbacks);
     bool found = c->callbacks && c->enable && c->flush && c->next && c->disable;
-    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
 // CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
@@ -7196,8 +7196,8 @@ static bool kbi_cupti_open(void) {
 }
 
 // Why CUPTI could not be opened.
-static const char* kbi_cupti_shut(char out[400]) {
-    if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
+static const char* kbi_cupti_unavailable(char out[400]) {
+    if (kbi_meter.cupti.error) return kbi_cupti_error_text("cuptiActivityEnable", kbi_meter.cupti.error, out);
     if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
@@ -7218,20 +7218,21 @@ static int kbi_order_spans(const void* a, const void* b) {
 // Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
 // start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
+    kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
-    kbi_meter.cupti.flush(1);
-    qsort(kbi_meter.cupti.spans, (size_t)kbi_meter.cupti.n, sizeof(kbi_span), kbi_order_spans);
-    for (int i = 0; i + kernels <= kbi_meter.cupti.n && n < most; i += kernels) {
+    c->flush(1);
+    qsort(c->spans, (size_t)c->n, sizeof(kbi_span), kbi_order_spans);
+    for (int i = 0; i + kernels <= c->n && n < most; i += kernels) {
         uint64_t end = 0;
-        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_meter.cupti.spans[k].end);
-        ns[n++] = (double)(end - kbi_meter.cupti.spans[i].start);
+        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, c->spans[k].end);
+        ns[n++] = (double)(end - c->spans[i].start);
     }
-    kbi_meter.cupti.n = 0;
+    c->n = 0;
     return n;
 }
 
 // Drops the records of all work so far, after this work has ended.
-static void kbi_cupti_forget(void) {
+static void kbi_cupti_discard(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
 }
@@ -7247,10 +7248,11 @@ static void kbi_cupti_forget(void) {
 // launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
 // arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
-    kbi_meter.gpu.at = 0;
-    kbi_meter.gpu.size = size;
-    kbi_meter.gpu.gated = gated && !kbi_meter.gpu.ungated;
-    kbi_meter.gpu.alarmed = 0;
+    kbi_gpu* g = &kbi_meter.gpu;
+    g->alarmed = 0;
+    g->at = 0;
+    g->size = size;
+    g->gated = gated && !g->ungated;
 }
 
 static void kbi_launch_begin(bool cold) {
@@ -7265,13 +7267,14 @@ static void kbi_launch_begin(bool cold) {
 
 // True: this was the last launch of the sample.
 static bool kbi_launch_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
-    cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
+    cudaEventRecord(g->stop, g->stream);
     kbi_gate_open();
-    cudaStreamSynchronize(kbi_meter.gpu.stream);
-    cudaEventElapsedTime(&ms, kbi_meter.gpu.start, kbi_meter.gpu.stop);
-    kbi_meter.gpu.ns[kbi_meter.gpu.at++] = (double)ms * 1e6;
-    return kbi_meter.gpu.at >= kbi_meter.gpu.size;
+    cudaStreamSynchronize(g->stream);
+    cudaEventElapsedTime(&ms, g->start, g->stop);
+    g->ns[g->at++] = (double)ms * 1e6;
+    return g->at >= g->size;
 }
 
 // Begins and ends a single launch of kbench's own; the end returns its time in ns.
@@ -7281,13 +7284,14 @@ static void kbi_single_begin(bool gated, bool cold) {
 }
 
 static double kbi_single_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
-    kbi_meter.gpu.at = 0;
+    g->at = 0;
     // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
     // A single alarm may come from a machine that was suspended.
-    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
-    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
-    return kbi_meter.gpu.ns[0];
+    g->alarms = g->alarmed ? g->alarms + 1 : 0;
+    if (g->alarms > 1) g->ungated = true;
+    return g->ns[0];
 }
 
 typedef struct kbi_graph {   // the block, captured
@@ -7311,9 +7315,9 @@ static int64_t kbi_events_begin(kbi_run* run) {
             s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
-                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_shut(why));
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_forget(); // records of the benchmark's set-up
+        if (kbi_meter.cupti.open) kbi_cupti_discard(); // records of the benchmark's set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7326,7 +7330,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
 }
 
 // Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
-static bool kbi_sample_counts(kbi_run* run) {
+static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
     bool disturbed = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
@@ -7342,14 +7346,15 @@ static bool kbi_sample_counts(kbi_run* run) {
 // --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
 // The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
-static int kbi_empty_of(const kbi_shape* shape) {
+static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
-    for (int i = 0; i < c->n_empties; i++)
+    const int n = c->n_empties;
+    for (int i = 0; i < n; i++)
         if (memcmp(&c->empties[i].shape, shape, sizeof *shape) == 0) return i;
-    if (c->n_empties && !kbi_launch_empty(shape)) return 0;
-    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(c->n_empties + 1));
-    memset(&c->empties[c->n_empties], 0, sizeof(kbi_empty));
-    c->empties[c->n_empties].shape = *shape;
+    if (n && !kbi_launch_empty(shape)) return 0;
+    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(n + 1));
+    memset(&c->empties[n], 0, sizeof(kbi_empty));
+    c->empties[n].shape = *shape;
     return c->n_empties++;
 }
 
@@ -7373,7 +7378,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
 // ns of an empty kernel, interpolated between the shapes that CUPTI measured.
-static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
+static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
     double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
     int k = shape->threads > 256;
@@ -7392,7 +7397,7 @@ static const double kbi_bias_error_ns = 60;
 
 // The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
 // row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
-static double kbi_most_of_empty(kbi_mode mode, int which) {
+static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
         plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(mode, true, which);
@@ -7401,15 +7406,15 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
 
 // ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
 // bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
-static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
+static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
-    double row = kbi_meter.calibration.row;
+    double row = kbi_meter.calibration.row, *most = &empty->most[mode];
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &empty->shape);
-    if (!(empty->most[mode] > 0)) empty->most[mode] = kbi_most_of_empty(mode, which);
-    *error = hypot(*error, empty->most[mode] / sqrt(12));
-    *apart = hypot(*apart, KBI_MAX(empty->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
-    return empty->most[mode] / 2;
+    if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
+    if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
+    *error = hypot(*error, *most / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(*most - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
+    return *most / 2;
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
@@ -7418,7 +7423,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     for (int i = 0; i < (first ? KBI_RECENT / 4 : KBI_EMPTIES); i++)
         run->m.floor_ns = kbi_time_empty(mode, gated, run->work.empty_kernel);
     run->m.bias_ns =
-        run->m.floor_ns - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+        run->m.floor_ns - kbi_empty_time(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
     run->m.empty = run->work.empty_kernel;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
@@ -7446,7 +7451,6 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     g->launches = (n + copies - 1) / copies * copies;
-    if (kbi_meter.cupti.open) return g->launches; // each launch is a sample
     run->m.launches = (int32_t)g->launches;
     // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
@@ -7487,24 +7491,13 @@ static double kbi_graph_slope(const kbi_graph* g) {
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
-    run->m.bias_ns = run->m.floor_ns = 0; // a launch in a row includes the gap to the next launch
-    if (kbi_meter.cupti.open) {
-        double ns[4096];
-        kbi_cupti_forget();
-        cudaGraphLaunch(g->many[0], kbi_meter.gpu.stream);
-        kbi_stop_on_error(run, "in the timed loop");
-        int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, 4096);
-        if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
-        for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
-        return;
-    }
     run->sampling.stop_count = kbi_meter.stops;
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
     bool gated = kbi_meter.gpu.gated;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     run->m.ungated = !gated;
+    run->m.bias_ns = 0; // a launch in a row includes the gap to the next launch
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7523,7 +7516,7 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
 // capture gives the number of records of a launch. Without it the first sample that divides evenly does.
-static double kbi_cupti_group(kbi_run* run, int size) {
+static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
     if (!run->work.recorded) {
@@ -7546,9 +7539,9 @@ static void kbi_launches_end(kbi_run* run) {
     if (!kbi_launch_end()) return;
     s->open = false;
     kbi_meter.gpu.at = 0;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
-    double ns = s->traced ? kbi_cupti_group(run, size) : sum / size;
+    double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
     if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
@@ -7568,13 +7561,11 @@ static void kbi_launches_end(kbi_run* run) {
     kbi_add_sample(run, ns);
 }
 
-static const kbi_timer kbi_gpu_timers[2][2] = {
-    // [by CUPTI][graphs of the block]
-    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
-      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
-    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
-      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+static const kbi_timer kbi_event_timer = { "events", kbi_events_begin, kbi_launches_end, NULL, false, false };
+static const kbi_timer kbi_graph_timer = {
+    "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false
 };
+static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
@@ -7582,7 +7573,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const bool graph = recipe->mode >= KBI_ROTATE && g && g->many[1], both = recipe->timing == KBI_BY_BOTH;
     bool open = false;
     char why[400];
-    kbi_look_persisting();
+    kbi_check_persisting();
     if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
@@ -7590,15 +7581,17 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     if (both || recipe->timing == KBI_BY_CUPTI) {
         open = kbi_cupti_open(); // before the samples, because opening takes time
         if (both) kbi_cupti_close();
-        if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
+        if (!open)
+            kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
     }
-    if (open && both) return &kbi_gpu_timers[0][0];
+    if (open && both) return &kbi_event_timer;
     if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a block that stream capture accepts; it rejects this one");
     if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
+    if (open && graph) kbi_stop(run, KB_FLAG_BAD_CASE, "CUPTI does not time graphs: use --timer events");
     run->sampling.traced = open;
-    return &kbi_gpu_timers[open][graph];
+    return open ? &kbi_cupti_timer : graph ? &kbi_graph_timer : &kbi_event_timer;
 }
 #endif
 
@@ -7658,14 +7651,14 @@ static void kbi_calibrate(kbi_machine* m) {
     kbi_calibration* c = &kbi_meter.calibration;
     double error, apart;
     for (int i = 0; i < 200; i++) kbi_evict(); // raises the clock of an idle GPU
-    kbi_empty_of(&plainest);
+    kbi_empty_index(&plainest);
     kbi_calibrate_quantum();
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++)
         for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_mode)mode, true, 0);
     c->graph_floor = kbi_calibrate_graph(NULL);
     c->row = c->measured ? (double)NAN : kbi_calibrate_graph(&plainest);
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
-        double own = kbi_own_of((kbi_mode)mode, 0, &error, &apart);
+        double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
         m->own_error = c->measured ? 0 : own; // of the last mode, hot, which --env shows
@@ -7686,7 +7679,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
     for (int i = 0; i < 12 * KBI_EVENT_MODES; i++) {
         int mode = i / 12, writes = i / 6 % 2, wide = i / 3 % 2, deep = i % 3;
         kbi_shape shape = { wide ? kbi_meter.gpu.multiprocessors : 1, kbi_reference_threads[deep], 0, 1, 0, writes };
-        int empty = kbi_empty_of(&shape);
+        int empty = kbi_empty_index(&shape);
         cudaStreamSynchronize(kbi_meter.gpu.stream);
         kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
         for (int k = 0; k < KBI_TRUTH_LAUNCHES; k++) kbi_time_empty((kbi_mode)mode, true, empty);
@@ -7715,16 +7708,16 @@ static void kbi_reference_set(const kbi_reference* truth) { // measured by anoth
 typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
     cudaGraphNode_t node;                                            // of the first kernel
-    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
+    kbi_cu_kernel first;
 } kbi_captured;
 
 // Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
-// runtime; false: unknown.
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
+// runtime. function: NULL if the driver does not know it.
+static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
     memset(kernel, 0, sizeof *kernel);
-    return get && get(node, kernel) == 0;
+    if (get && get(node, kernel) != 0) kernel->function = NULL;
 }
 
 static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
@@ -7735,8 +7728,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     switch (type) {
     case cudaGraphNodeTypeKernel:
         if (work->kernels++) break;
-        work->node = node;
-        if (!kbi_kernel_node(node, &work->first)) work->first.function = NULL;
+        kbi_kernel_node(work->node = node, &work->first);
         break;
     case cudaGraphNodeTypeMemcpy:
         work->copies++;
@@ -7767,7 +7759,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
 }
 
 // Notes name, launch shape, registers and occupancy of a kernel.
-static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
+static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
@@ -7803,7 +7795,7 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
 
 // The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
 // shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
-static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
+static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
@@ -7820,18 +7812,16 @@ static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const
     while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
     for (int i = 0, extent; get && i < 3; i++) // the cluster of the kernel's compilation
         if (get(&extent, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(extent, 1);
-#if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launch; // the cluster of this launch
     memset(&launch, 0, sizeof launch);
     if (cudaGraphKernelNodeGetAttribute(work->node, cudaLaunchAttributeClusterDimension, &launch) == cudaSuccess)
         shape.cluster =
             KBI_MAX(shape.cluster, (int)(launch.clusterDim.x * launch.clusterDim.y * launch.clusterDim.z));
-#endif
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
     shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
-    return kbi_empty_of(&shape);
+    return kbi_empty_index(&shape);
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
@@ -7844,7 +7834,7 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 // busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
 // proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
 // busy checks give SIDE_STREAM.
-static void kbi_look_beside(kbi_run* run, int64_t stream_ns) {
+static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
@@ -7861,8 +7851,8 @@ static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
     run->work.recorded = (int64_t)(work->kernels + work->copies + work->sets);
     run->work.nodes = run->work.recorded + (int64_t)(work->others + work->allocations);
     run->work.on_device = work->within == work->copies;
-    if (work->first.function) kbi_kernel_facts(&run->m, &work->first);
-    run->work.empty_kernel = kbi_empty_like(work, &run->m, run->machine);
+    if (work->first.function) kbi_kernel_properties(&run->m, &work->first);
+    run->work.empty_kernel = kbi_empty_match(work, &run->m, run->machine);
     if (work->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", work->copies,
                  work->copies == 1 ? "y" : "ies");
@@ -7893,7 +7883,7 @@ static kbi_capture kbi_capture_end(kbi_run* run) {
 
 // A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
 // grid, block and shared memory, with which the driver's structure begins.
-static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
+static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
@@ -7901,7 +7891,7 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
         enum cudaGraphNodeType type;
         memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
+        if (type == cudaGraphNodeTypeKernel) kbi_kernel_node(nodes[i], &kernel);
         uint64_t h = 14695981039346656037u + (uint64_t)type;
         for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
@@ -7911,7 +7901,7 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
 
 // Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
 // capture's end.
-static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
     if (inside == cudaErrorStreamCaptureImplicit)
@@ -7921,9 +7911,9 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
         kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-                 "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. If the call does not wait: "
-                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 "stream capture rejected a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. "
+                 "If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
                  v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
@@ -7936,25 +7926,25 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
-        if (!run->schedule.is_copy) kbi_look_beside(run, kbi_now() - begin);
+        if (!run->schedule.is_copy) kbi_check_other_streams(run, kbi_now() - begin);
         return;
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
     // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
     // are not checked: the host may be preempted during one check of many.
-    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
+    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
-        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+        kb_note(&run->kb, "not audited: stream capture rejected the block (%s), whose calls were inspected",
                 cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
     } else if (!c.nodes) {
-        kbi_audit_refused(run, c.inside, c.end);
+        kbi_audit_rejected(run, c.inside, c.end);
     } else if (judged && !w->repeat_audit) {
         kbi_captured work;
         memset(&work, 0, sizeof work);
         for (size_t i = 0; i < c.n; i++) kbi_count_node(&work, c.nodes[i]);
-        if (!run->machine->tool[0]) w->shape = kbi_shape_of(c.nodes, c.n);
+        if (!run->machine->tool[0]) w->shape = kbi_work_hash(c.nodes, c.n);
         kbi_judge_captured(run, &work);
     }
     KBENCH_FREE(c.nodes);
@@ -7972,16 +7962,16 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 // An exception left the block. A library may have thrown it because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
-    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
-        kbi_audit_refused(run, inside, end);
+    if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_rejected(run, inside, end);
 }
 
 // A launch after the samples, captured as the first one was, must do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
-        kbi_audit_refused(run, c.inside, c.end);
-    else if (kbi_shape_of(c.nodes, c.n) != run->work.shape)
+        kbi_audit_rejected(run, c.inside, c.end);
+    else if (kbi_work_hash(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
                  "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
     KBENCH_FREE(c.nodes);
@@ -8001,17 +7991,16 @@ enum {
     KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,    // object: the event or address for which the stream waits
-    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or queries it
-    KBI_HOST_EVENT = 1 << 7,      // the host waits for object, or queries it
-    KBI_HOST_ALL = 1 << 8,        // the host waits for all streams
-    KBI_HOST_WAITS = 7 << 6,      // one of these three
-    KBI_CREATES = 1 << 9,         // a stream
-    KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
-    KBI_ENDS_CAPTURE = 1 << 11,
-    KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
-    KBI_UNCAPTURED = 1 << 13,    // stream capture rejects the call, or changes what it does
+    KBI_RECORDS = 1 << 4,        // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,   // object: the event or address for which the stream waits
+    KBI_HOST_STREAM = 1 << 6,    // the host waits for a stream, or queries it
+    KBI_HOST_EVENT = 1 << 7,     // the host waits for object, or queries it
+    KBI_HOST_ALL = 1 << 8,       // the host waits for all streams
+    KBI_HOST_WAITS = 7 << 6,     // one of these three
+    KBI_CREATES = 1 << 9,        // a stream
+    KBI_CAPTURES = 1 << 10,      // work of a stream into a graph: this work does not run
+    KBI_HOST_FUNCTION = 1 << 11, // runs in a stream
+    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call, or changes what it does
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
@@ -8019,130 +8008,103 @@ enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
-    int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
     uint64_t stream, object;
     const char* name;
-    char kernel[80];              // "": it launches none
-    bool runs, follows, precedes; // its work runs; after the begin of the timed span; before its end
+    char kernel[80];        // "": it launches none
+    bool follows, precedes; // its work runs after the begin of the timed span, and before its end
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
 
 // The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
-// A handle that is used again makes another node, so the latest one counts.
+// A handle that is used again is another node, and the latest one counts. The legacy default stream is kb->stream's
+// node, because each of the two waits for the other.
 typedef struct kbi_order_node {
     uint64_t handle;
-    bool stream, reached, captured;
-    bool blocking; // a stream that waits for the legacy default stream, and for which that stream waits
+    bool stream, reached;
 } kbi_order_node;
 
-// The order of operations, in the order of the calls. What `second` does after the edge waits for what `first` did
-// before it. second < 0: the work of call -1 - second on the stream `first`.
+// What `second` does after an edge waits for what `first` did before it. second < 0: the work of call -1 - second on
+// the stream `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
 
-static struct kbi_ordering {
+static struct kbi_order_graph {
     kbi_order_node* nodes; // 0: the host; 1: kb->stream
-    kbi_order_edge* edges;
-    int n, n_edges;
-    bool legacy; // the block uses the legacy default stream
-} kbi_ordering;
+    int n;
+    kbi_text edges; // kbi_order_edge, in the order of the calls
+} kbi_order_graph;
 
-static int kbi_order_add(uint64_t handle, bool stream, bool blocking) {
-    const kbi_order_node node = { handle, stream, false, false, blocking };
-    kbi_ordering.nodes = (kbi_order_node*)kbi_grow(kbi_ordering.nodes, sizeof node * (size_t)(kbi_ordering.n + 1));
-    kbi_ordering.nodes[kbi_ordering.n] = node;
-    return kbi_ordering.n++;
+static int kbi_order_add(uint64_t handle, bool stream) {
+    struct kbi_order_graph* g = &kbi_order_graph;
+    const kbi_order_node node = { handle, stream, false };
+    g->nodes = (kbi_order_node*)kbi_grow(g->nodes, sizeof node * (size_t)(g->n + 1));
+    g->nodes[g->n] = node;
+    return g->n++;
 }
 
-// The latest node of a handle. The first use of a stream that is older than the block adds a node.
 static int kbi_order_find(uint64_t handle, bool stream) {
-    unsigned flags = cudaStreamNonBlocking;
-    for (int i = kbi_ordering.n - 1; i > 0; i--)
-        if (kbi_ordering.nodes[i].handle == handle && kbi_ordering.nodes[i].stream == stream) return i;
-    if (kbi_ordering.legacy && stream && handle != KBI_STREAM_LEGACY)
-        cudaStreamGetFlags((kb_stream)(uintptr_t)handle, &flags);
-    cudaGetLastError();
-    return kbi_order_add(handle, stream, !(flags & cudaStreamNonBlocking));
+    if (stream && handle == KBI_STREAM_LEGACY) return 1;
+    for (int i = kbi_order_graph.n - 1; i > 0; i--)
+        if (kbi_order_graph.nodes[i].handle == handle && kbi_order_graph.nodes[i].stream == stream) return i;
+    return kbi_order_add(handle, stream);
 }
 
-static void kbi_order_put(int first, int second) {
-    struct kbi_ordering* o = &kbi_ordering;
+static void kbi_order_edge_add(int first, int second) {
     const kbi_order_edge edge = { first, second };
-    if (!(o->n_edges & (o->n_edges - 1))) // the array is full at each power of two
-        o->edges = (kbi_order_edge*)kbi_grow(o->edges, sizeof edge * (size_t)KBI_MAX(2 * o->n_edges, 1));
-    o->edges[o->n_edges++] = edge;
+    kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// An operation of a stream waits for all that the host has waited for. The legacy default stream and blocking streams
-// wait for each other.
-static void kbi_order_operation(int stream) {
-    const kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream];
-    kbi_order_put(0, stream);
-    for (int i = 1; i < kbi_ordering.n && kbi_ordering.legacy; i++)
-        if (nodes[i].stream && (s->handle == KBI_STREAM_LEGACY ? nodes[i].blocking
-                                                               : s->blocking && nodes[i].handle == KBI_STREAM_LEGACY))
-            kbi_order_put(i, stream);
-}
-
-static void kbi_order_call(kbi_cuda_call* c, int index) {
-    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
+// Adds the edges of a call. An operation of a stream waits for all that the host has waited for.
+static void kbi_order_call(const kbi_cuda_call* c, int index) {
+    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
     int stream = 0, event = 0;
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true, c->blocking != 0);
-    if (c->kind & (on_stream | KBI_ENDS_CAPTURE)) stream = kbi_order_find(c->stream, true);
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true);
+    if (c->kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
     if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
-    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false, false);
-    kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream], *e = &nodes[event];
-    // work that the block captures into a graph does not run; one capture at a time
-    s->captured |= c->kind & KBI_BEGINS_CAPTURE || (c->kind & KBI_STREAM_WAITS && e->captured);
-    const bool captured = s->captured;
-    if (c->kind & KBI_RECORDS) e->captured = captured;
-    for (int i = 0; i < kbi_ordering.n && c->kind & KBI_ENDS_CAPTURE; i++) nodes[i].captured = false;
-    if (captured) return;
-    if (stream) kbi_order_operation(stream);
-    c->runs = c->kind & KBI_SUBMITS;
-    if (c->runs) kbi_order_put(stream, -1 - index);
-    if (c->kind & KBI_RECORDS) kbi_order_put(stream, event);
-    if (c->kind & KBI_STREAM_WAITS) kbi_order_put(event, stream);
-    if (c->kind & KBI_HOST_STREAM) kbi_order_put(stream, 0);
-    if (c->kind & KBI_HOST_EVENT) kbi_order_put(event, 0);
-    for (int i = 1; i < kbi_ordering.n && c->kind & KBI_HOST_ALL; i++)
-        if (nodes[i].stream) kbi_order_put(i, 0);
+    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
+    if (c->kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - index);
+    if (c->kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
+    if (c->kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
+    if (c->kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
+    if (c->kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
+    for (int i = 1; i < kbi_order_graph.n && c->kind & KBI_HOST_ALL; i++)
+        if (kbi_order_graph.nodes[i].stream) kbi_order_edge_add(i, 0);
 }
 
-// Sets runs, follows and precedes of all calls: what the begin of kb->stream reaches, what reaches its end.
+// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end.
 static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
-    struct kbi_ordering* o = &kbi_ordering;
-    memset(o, 0, sizeof *o);
-    for (int i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
-    kbi_order_add(0, false, false);
-    kbi_order_add(stream, true, true);
+    struct kbi_order_graph* g = &kbi_order_graph;
+    memset(g, 0, sizeof *g);
+    kbi_order_add(0, false);
+    kbi_order_add(stream, true);
     for (int i = 0; i < n; i++)
         if (!calls[i].error) kbi_order_call(&calls[i], i);
-    kbi_order_operation(1);
+    kbi_order_edge_add(0, 1);
+    const kbi_order_edge* edges = (const kbi_order_edge*)(const void*)g->edges.s;
+    const size_t n_edges = g->edges.n / sizeof *edges;
     for (int backward = 0; backward < 2; backward++) {
-        for (int i = 0; i < o->n; i++) o->nodes[i].reached = i == 1;
-        for (int i = 0; i < o->n_edges; i++) {
-            const kbi_order_edge* e = &o->edges[backward ? o->n_edges - 1 - i : i];
-            if (e->second < 0)
-                *(backward ? &calls[-1 - e->second].precedes : &calls[-1 - e->second].follows) =
-                    o->nodes[e->first].reached;
-            else if (backward)
-                o->nodes[e->first].reached |= o->nodes[e->second].reached;
+        for (int i = 0; i < g->n; i++) g->nodes[i].reached = i == 1;
+        for (size_t i = 0; i < n_edges; i++) {
+            const kbi_order_edge* e = &edges[backward ? n_edges - 1 - i : i];
+            kbi_cuda_call* work = e->second < 0 ? &calls[-1 - e->second] : NULL;
+            if (work)
+                *(backward ? &work->precedes : &work->follows) = g->nodes[e->first].reached;
             else
-                o->nodes[e->second].reached |= o->nodes[e->first].reached;
+                g->nodes[backward ? e->first : e->second].reached |=
+                    g->nodes[backward ? e->second : e->first].reached;
         }
     }
-    KBENCH_FREE(o->nodes);
-    KBENCH_FREE(o->edges);
+    KBENCH_FREE(g->nodes);
+    kbi_text_free(&g->edges);
 }
 
 // --- what the calls mean for the time of the block ---
 
 // Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
     snprintf(v->message, sizeof v->message, "%.60s%s%s, call %d of the block", c->name, *c->kernel ? " of " : "",
              c->kernel, c->number);
@@ -8159,9 +8121,9 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
-        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
-                                cudaGetErrorName((cudaError_t)c->error),
-                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+        return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                               cudaGetErrorName((cudaError_t)c->error),
+                               allocates ? "and allocation is timed" : "so its work is missing from the time");
     }
     return false;
 }
@@ -8170,12 +8132,12 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
 static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (!c->runs) continue;
+        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
         if (strict && c->stream == KBI_STREAM_LEGACY)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
         if (!c->precedes || !c->follows)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                   c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
     return false;
 }
@@ -8196,11 +8158,15 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     memset(v, 0, sizeof *v);
     v->known = v->captures = 1;
     v->flag = -1;
+    bool wrong = kbi_judge_errors(v, calls, n, expect);
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         v->work += !c->error && c->kind & (KBI_SUBMITS | KBI_COPIES);
         if (c->kind & KBI_UNCAPTURED) v->captures = 0;
+        if (!(c->kind & KBI_CAPTURES) || wrong || by_host) continue;
+        v->known = 0;
+        snprintf(v->note, sizeof v->note, "the block captures work into a graph of its own (%.60s)", c->name);
+        return;
     }
-    bool wrong = kbi_judge_errors(v, calls, n, expect);
     if (!wrong && !by_host) {
         kbi_order_calls(calls, n, stream);
         wrong = kbi_judge_order(v, calls, n, strict);
@@ -8208,25 +8174,19 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     // A block without a call that submits work is left to the capture: libraries may submit by other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
-            if (c->kind & bad[i].kinds) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
-    // The record names up to four calls that capture would reject or change.
-    for (int i = 0, named = 0; i < n && named < 4 && strict && !wrong; i++) {
-        const size_t length = strlen(v->note);
-        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
-        kbi_fit(v->note, length, sizeof v->note, "%s%.60s", length ? ", " : "", calls[i].name);
-        named++;
-    }
-    if (*v->note)
-        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
+            if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
+    for (const kbi_cuda_call* c = calls; c < calls + n && strict && !wrong && !*v->note; c++)
+        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the record names the first of these calls
+            snprintf(v->note, sizeof v->note, "%.60s in the block%s", c->name,
+                     v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
 // --- the calls, from CUPTI's callbacks ---
 
 // The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
 // where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
-// bytes; KBI_NOWHERE: the function has none.
-enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
+// bytes; -1: the function has none.
+enum { KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
@@ -8234,45 +8194,43 @@ typedef struct kbi_driver_call {
 } kbi_driver_call;
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
-    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, KBI_NOWHERE },
-    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, KBI_NOWHERE },
-    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, -1 },
+    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, -1 },
+    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, -1 },
+    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, -1 },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, -1 },
+    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, -1 },
+    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, -1 },
     { "cuMemPrefetchAsync_v2 cuMemDiscardBatchAsync cuMemBatchDecompressAsync",
-      KBI_SUBMITS | KBI_UNCAPTURED, 32, KBI_NOWHERE },
-    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, KBI_NOWHERE },
-    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, KBI_NOWHERE },
+      KBI_SUBMITS | KBI_UNCAPTURED, 32, -1 },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, -1 },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, -1 },
     { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpy3DBatchAsync_v2",
-      KBI_SUBMITS | KBI_COPIES, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, KBI_NOWHERE },
-    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, KBI_NOWHERE },
+      KBI_SUBMITS | KBI_COPIES, 24, -1 },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, -1 },
+    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, -1 },
+    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, -1 },
+    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, -1 },
     { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyAtoH "
       "cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer cuMemcpyPeer",
-      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, KBI_NOWHERE },
-    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_SUBMITS, KBI_NOWHERE, KBI_NOWHERE },
+      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, -1, -1 },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, -1 },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, -1 },
+    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32", KBI_SUBMITS, -1, -1 },
     { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
     { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
     { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
-    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, KBI_NOWHERE, 0 },
-    { "cuMemFreeAsync", KBI_ALLOCATES, 8, KBI_NOWHERE },
-    { "cuMemAllocAsync", KBI_ALLOCATES, 16, KBI_NOWHERE },
-    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, KBI_NOWHERE },
+    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, -1, -1 },
+    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, -1 },
+    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, -1, 0 },
+    { "cuMemFreeAsync", KBI_ALLOCATES, 8, -1 },
+    { "cuMemAllocAsync", KBI_ALLOCATES, 16, -1 },
+    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, -1 },
     { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost cuMemHostAlloc "
       "cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate "
-      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_BEGINS_CAPTURE | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuStreamEndCapture", KBI_ENDS_CAPTURE, 0, KBI_NOWHERE },
+      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, -1, -1 },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, -1, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CAPTURES | KBI_UNCAPTURED, 0, -1 },
 };
 // clang-format on
 
@@ -8292,21 +8250,20 @@ typedef struct kbi_api_call { // CUpti_CallbackData
 
 static struct kbi_calls { // of the block that is inspected
     kbi_cuda_call* list;
-    int n, capacity;
-    int number;    // of the calls so far
+    int n, number; // in the list; of the calls so far
     bool on, lost; // lost: there were too many
     volatile char busy;
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
 // The runtime's function that this thread is in.
-static __thread struct kbi_outer {
+static __thread struct kbi_runtime_call {
     const char* name;  // NULL: none
     int number, first; // of the call; index of its first driver call
-} kbi_outer;
+} kbi_runtime_call;
 
 // Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
-static bool kbi_names_hold(const char* list, const char* name, size_t n, bool prefix) {
+static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
         if ((length == n || (prefix && length < n)) && strncmp(list, name, length) == 0) return true;
@@ -8316,13 +8273,13 @@ static bool kbi_names_hold(const char* list, const char* name, size_t n, bool pr
 }
 
 // The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
-static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* per_thread) {
+static const kbi_driver_call* kbi_driver_call_find(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
     *per_thread = end != NULL;
     for (int cut = 0; cut < 2; cut++) {
         const size_t n = end ? (size_t)(end - name) : strlen(name);
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_names_hold(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
+            if (kbi_names_contain(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
         if (strstr(name, "_v")) end = strstr(name, "_v");
     }
     return NULL;
@@ -8334,25 +8291,21 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-// Offset of the stream in a launch's configuration (CUlaunchConfig); offset of a new stream's flags.
-enum { KBI_CONFIG_STREAM = 32, KBI_CREATE_FLAGS = 8, KBI_CREATE_NON_BLOCKING = 1 };
+enum { KBI_CONFIG_STREAM = 32 }; // offset of the stream in a launch's configuration (CUlaunchConfig)
 
 // Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
     static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
+    if (!all->list) all->list = (kbi_cuda_call*)kbi_grow(NULL, sizeof(kbi_cuda_call) * KBI_CALLS_LIMIT);
     all->lost |= all->n >= KBI_CALLS_LIMIT;
-    if (all->n == all->capacity && !all->lost) {
-        all->capacity = KBI_MAX(256, 2 * all->capacity);
-        all->list = (kbi_cuda_call*)kbi_grow(all->list, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-    }
     kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
     memset(c, 0, sizeof *c);
     c->kind = kind;
     c->error = api->result ? *api->result : 0;
-    c->name = kbi_outer.name ? kbi_outer.name : api->name;
-    c->number = kbi_outer.name ? kbi_outer.number : ++all->number;
+    c->name = kbi_runtime_call.name ? kbi_runtime_call.name : api->name;
+    c->number = kbi_runtime_call.name ? kbi_runtime_call.number : ++all->number;
     if (symbol && *symbol) {
         kbi_kernel_name(plain, sizeof plain, symbol);
         const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
@@ -8363,35 +8316,31 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
 
 static void kbi_driver_returned(const kbi_api_call* api) {
     bool per_thread = false;
-    const kbi_driver_call* row = kbi_driver_call_of(api->name, &per_thread);
+    const kbi_driver_call* row = kbi_driver_call_find(api->name, &per_thread);
     if (!row) return;
     kbi_cuda_call* c = kbi_call_add(api, row->kind, row->kind & KBI_KERNEL ? api->symbol : NULL);
     c->object = kbi_word_at(api->parameters, row->object);
     c->stream = kbi_word_at(api->parameters, row->stream);
     if (row->stream == KBI_IN_CONFIG)
         c->stream = kbi_word_at((const void*)(uintptr_t)kbi_word_at(api->parameters, 0), KBI_CONFIG_STREAM);
-    if (c->kind == KBI_CREATES && !c->error) {
-        c->blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
-        c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
-    } else if (!c->stream) {
-        c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
-    }
+    if (c->kind == KBI_CREATES && !c->error) c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
+    if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
 // An error of the driver counts only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
-    for (int i = kbi_outer.first; i < kbi_calls.n; i++) {
+    for (int i = kbi_runtime_call.first; i < kbi_calls.n; i++) {
         kbi_cuda_call* driver = &kbi_calls.list[i];
-        if (driver->number != kbi_outer.number || !driver->error) continue;
+        if (driver->number != kbi_runtime_call.number || !driver->error) continue;
         known = true;
         if (error)
             driver->error = error;
         else
             driver->kind = 0;
     }
-    if (error && !known && kbi_names_hold(kbi_runtime_calls, api->name, strlen(api->name), true))
+    if (error && !known && kbi_names_contain(kbi_runtime_calls, api->name, strlen(api->name), true))
         kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
@@ -8404,12 +8353,12 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     if (domain == 1) {
         if (api->exits) kbi_driver_returned(api);
     } else if (!api->exits) {
-        kbi_outer.name = api->name;
-        kbi_outer.number = ++kbi_calls.number;
-        kbi_outer.first = kbi_calls.n;
-    } else if (kbi_outer.name) {
+        kbi_runtime_call.name = api->name;
+        kbi_runtime_call.number = ++kbi_calls.number;
+        kbi_runtime_call.first = kbi_calls.n;
+    } else if (kbi_runtime_call.name) {
         kbi_runtime_returned(api);
-        kbi_outer.name = NULL;
+        kbi_runtime_call.name = NULL;
     }
     __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE);
 }
@@ -8424,31 +8373,24 @@ static bool kbi_inspect_open(kb_state* kb) {
     if (found && !error) return true;
     kbi_calls.subscriber = NULL;
     snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
-             found ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+             found ? kbi_cupti_error_text("cuptiSubscribe", error, why) : kbi_cupti_unavailable(why));
     return false;
-}
-
-// Switches the callbacks of driver (domain 1) and runtime (domain 2).
-static void kbi_inspect_switch(bool on) {
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
-    kbi_calls.on = on;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
     (void)kb;
     cudaDeviceSynchronize();
-    kbi_calls.n = 0;
-    kbi_calls.number = 0;
-    kbi_calls.lost = false;
-    memset(&kbi_outer, 0, sizeof kbi_outer);
-    kbi_inspect_switch(true);
+    kbi_calls.n = kbi_calls.number = kbi_calls.lost = 0;
+    memset(&kbi_runtime_call, 0, sizeof kbi_runtime_call);
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(1, kbi_calls.subscriber, domain);
+    kbi_calls.on = true;
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
-    kbi_inspect_switch(false);
+    kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(0, kbi_calls.subscriber, domain);
     cudaGetLastError(); // the list has the errors of the calls
     return false;
 }
@@ -8479,17 +8421,16 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
-// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32. If a launch is faster than that peak,
-// the next type that its elements allow is used: tf32, f16, bf16 and, if no type is declared, fp8 and int8. The peak
-// of which a launch reaches the larger share counts.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
+// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
 // ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
-// if the cache is cold and they exceed 4 times the L2 cache. One L2 capacity of them is not counted, because data
-// written last may still be in L2 when the launch ends. Operations are always checked, against products of zeros:
-// random numbers need more power, which lowers the clock.
-// A peak is measured when it is first needed, and passed to later processes of the run. f32 is measured by chains of
-// FMA, all other types by matrix products of cuBLASLt. Without cuBLASLt those peaks are unknown, and ABOVE_ROOF is
-// not checked. On the CPU a peak is what one core reaches, beyond its caches, with the vectors of this build; types
-// smaller than f32 count as f32. Several threads may exceed 100 %, so ABOVE_ROOF does not exist there.
+// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do
+// not count. Operations are compared with products of zeros, because random numbers need power and so lower the
+// clock.
+// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other
+// types by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one
+// core reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is
+// checked there.
 
 // --- one core of the host ---
 
@@ -8502,37 +8443,35 @@ enum { KBI_VECTOR = 32 };
 enum { KBI_VECTOR = 16 }; // SSE2, NEON
 #endif
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
-typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
 // 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
 // compiler can neither know the input nor drop the output.
+KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
 #define KBI_CHAIN_STEP(i) v##i = v##i * a + b;
 #define KBI_CHAIN_END(i) x[i] = v##i;
-#define KBI_CORE_CHAINS(name, scalar, vector)                                       \
-    KBI_OPTIMISE static void name(int64_t steps, volatile scalar* seed) {           \
-        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                             \
-        vector x[14];                                                               \
-        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed; \
-        memcpy(x, start, sizeof x);                                                 \
-        vector a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);                    \
-        for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }                   \
-        KBI_TWELVE(KBI_CHAIN_END) __asm__ __volatile__("" : : "r"(x) : "memory");   \
-    }
-KBI_CORE_CHAINS(kbi_core_f32, float, kbi_floats)
-KBI_CORE_CHAINS(kbi_core_f64, double, kbi_doubles)
-#undef KBI_CORE_CHAINS
+    float start[14 * KBI_VECTOR / sizeof(float)];
+    kbi_floats x[14];
+    for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed;
+    memcpy(x, start, sizeof x);
+    kbi_floats a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);
+    for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }
+    KBI_TWELVE(KBI_CHAIN_END)
+    __asm__ __volatile__("" : : "r"(x) : "memory");
+}
 
 KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
-    kbi_words sum[4], word[4];
+    kbi_words sum[2], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
         // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
-        memcpy(word, from + i, sizeof word);
-        sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
+        memcpy(&word[0], from + i, KBI_VECTOR), memcpy(&word[1], from + i + KBI_VECTOR, KBI_VECTOR);
+        memcpy(&word[2], from + i + 2 * KBI_VECTOR, KBI_VECTOR),
+            memcpy(&word[3], from + i + 3 * KBI_VECTOR, KBI_VECTOR);
+        sum[0] ^= word[0] ^ word[1], sum[1] ^= word[2] ^ word[3];
     }
     __asm__ __volatile__("" : : "r"(sum) : "memory");
 }
@@ -8552,10 +8491,9 @@ static int64_t kbi_core_cache(void) {
 
 // Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
 // would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of the
-// scheduler, so the thread's own clock is used: time that other processes had does not count.
+// scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
-    volatile float one32 = 1;
-    volatile double one64 = 1;
+    volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
     // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
@@ -8576,16 +8514,13 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         memset(a, 1, size); // allocates the pages
     }
     const int64_t measured = kbi_now();
-    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
-        if (i >= 3 && kbi_now() - measured >= 50000000) break;
+    for (int i = 0; i < 3 || kbi_now() - measured < 50000000; i++) {
+        if (i && kbi_now() - began + last >= 250000000) break;
         int64_t start = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        switch (which) {
-        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
-        case KBI_ROOF_READ: kbi_core_read(a, size); break;
-        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
-        case KBI_ROOF_F32: kbi_core_f32(steps, &one32); break;
-        default: kbi_core_f64(steps, &one64); break;
-        }
+        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
+        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
+        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
+        if (!memory) kbi_core_fma(steps, &one);
         __asm__ __volatile__("" : : "r"(a) : "memory");
         last = kbi_now() - start, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
         best_ns = KBI_MIN(best_ns, (double)(memory && ran > last / 100 ? KBI_MIN(last, ran) : last));
@@ -8625,41 +8560,32 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates two buffers and fills the first with random words; false: out of memory. The caller frees both by
-// kbi_free_buffers in either case.
-static bool kbi_two_buffers(char* two[2], size_t size) {
-    two[0] = two[1] = NULL;
-    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
-    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-    return good;
-}
-
-static void kbi_free_buffers(char* two[2]) {
-    for (int i = 0; i < 2; i++) cudaFree(two[i]);
-    cudaGetLastError();
+// Allocates twice so many bytes, the first half random words, for the caller to free; NULL: out of memory.
+static char* kbi_buffer_pair(size_t size) {
+    char* two = NULL;
+    if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
+    kbi_gpu_fill(two, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return two;
 }
 
 // Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
 // L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
 // peak is used.
-static void kbi_want_reached(kbi_run* run, int which) {
+static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
         double bytes, rate;
     } last; // implementations of a comparison are compared with one rate
     double bytes = run->m.bytes, bias = run->m.bias_ns;
     size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
-    char* two[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
     if (!cold || bytes < 1 << 20 || !(bytes < 64.0 * (double)run->machine->l2) || !kbi_finite(bias)) return;
     if (last.which != which || last.bytes < bytes || last.bytes > bytes) {
-        last.which = which, last.bytes = bytes, last.rate = NAN;
         kbi_beat(run, true);
-        if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size) {
-            if (kbi_two_buffers(two, size))
-                last.rate = bytes / (kbi_time_memory(which, true, two[0], two[1], size) - bias) * 1e9;
-            kbi_free_buffers(two);
-        }
+        char* two = (double)kbi_gpu_free_bytes() > 2.5 * (double)size ? kbi_buffer_pair(size) : NULL;
+        last.which = which, last.bytes = bytes;
+        last.rate = two ? bytes / (kbi_time_memory(which, true, two, two + size, size) - bias) * 1e9 : (double)NAN;
+        cudaFree(two);
         kbi_beat(run, false);
     }
     run->m.reached = last.rate;
@@ -8708,17 +8634,17 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
-    char* two[2];
-    bool good = kbi_two_buffers(two, size);
-    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+    char* two = kbi_buffer_pair(size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && two; which++) {
         if (!kbi_nan(m->roofs.of[which])) continue;
         int64_t began = kbi_now();
-        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        double ns = kbi_time_memory(which, false, two, two + size, size), rate = KBI_UNTOLD;
         if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
         kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
-    kbi_free_buffers(two);
+    if (two && !m->tool[0]) m->cold = kbi_measure_cold(m, two + size, two, size);
+    cudaFree(two);
+    cudaGetLastError();
 }
 
 // --- a GPU's arithmetic ---
@@ -8876,7 +8802,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 
 // --- when peaks are measured ---
 
-static void kbi_want_roof(kbi_run* run, int which) {
+static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
     kbi_beat(run, true); // may take longer than the case's --timeout
@@ -8888,7 +8814,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 }
 
 // Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
-static void kbi_want_roofs(kbi_run* run) {
+static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
@@ -8899,12 +8825,12 @@ static void kbi_want_roofs(kbi_run* run) {
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
     const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
     if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
-        if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (bytes) kbi_require_roof(run, kbi_traffic_roof(m->traffic));
 #if KBI_CUDA
-        if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+        if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_want_roof(run, i); // undeclared traffic is compared with the highest of the three
+            kbi_require_roof(run, i); // undeclared traffic is compared with the highest of the three
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -8913,7 +8839,7 @@ static void kbi_want_roofs(kbi_run* run) {
         for (int which = 0, last = -1; flops; last = which) {
             which = kbi_roof_over(roofs, kbi_arithmetic_of(m), rate);
             if (which < 0 || which == last || !kbi_nan(roofs->of[which])) break;
-            kbi_want_roof(run, which);
+            kbi_require_roof(run, which);
         }
     }
     m->roofs = *roofs;
@@ -9787,7 +9713,7 @@ static void kbi_run_finish(kbi_run* run) {
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->start_ns);
-    kbi_want_roofs(run);
+    kbi_require_roofs(run);
 }
 
 static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
@@ -14309,36 +14235,32 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
 
 static const char* const kbi_ptx[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
-    // kbi_null(): does nothing.
+    // kbi_null()
     ".visible .entry kbi_null(){ret;}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store,
-    // for one xor pattern of 2^64, keeps the loads alive.
+    // kbi_read(p, n16, sink)
     ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
     ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
     "mov.u32 %r3,%tid.x;cvt.u64.u32 %d24,%r3;add.s64 %d57,%d23,%d24;mul.wide.u32 %d4,%r1,3;add.s64 %d25,%d57,%d4;"
     "setp.ge.u64 %p1,%d25,%d19;mov.u64 %d61,0;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;"
-    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;"
-    "$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];"
-    "add.s64 %d33,%d30,%d5;ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;"
-    "ld.global.cg.v2.u64 {%d34,%d35},[%d36];add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];"
-    "xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;"
-    "xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;"
-    "add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];"
-    "xor.b64 %d53,%d50,%d61;xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;"
-    "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
-    "st.global.u32 [%d54],%r5;"
-    "$7:ret;}\n",
-    // kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
+    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;"
+    "add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];add.s64 %d33,%d30,%d5;"
+    "ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;ld.global.cg.v2.u64 {%d34,%d35},[%d36];"
+    "add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;"
+    "xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;"
+    "xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;"
+    "setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];xor.b64 %d53,%d50,%d61;"
+    "xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;$5:"
+    "setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
+    "st.global.u32 [%d54],%r5;$7:ret;}\n",
+    // kbi_copy(dst, src, n16)
     ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
     ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
     "mov.u32 %r3,%tid.x;cvt.u64.u32 %d17,%r3;add.s64 %d34,%d16,%d17;mul.wide.u32 %d4,%r1,3;add.s64 %d18,%d34,%d4;"
     "setp.ge.u64 %p1,%d18,%d14;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;cvt.u64.u32 %d19,%r4;"
-    "mul.lo.s64 %d6,%d2,%d19;"
-    "$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
+    "mul.lo.s64 %d6,%d2,%d19;$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
     "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8},[%d20];add.s64 %d21,%d20,%d5;"
     "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12},[%d21];add.s64 %d22,%d21,%d5;"
     "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16},[%d22];add.s64 %d23,%d22,%d5;"
@@ -14347,49 +14269,40 @@ static const char* const kbi_ptx[] = {
     "st.global.cs.v4.u32 [%d25],{%r9,%r10,%r11,%r12};add.s64 %d26,%d25,%d5;"
     "st.global.cs.v4.u32 [%d26],{%r13,%r14,%r15,%r16};add.s64 %d27,%d26,%d5;"
     "st.global.cs.v4.u32 [%d27],{%r17,%r18,%r19,%r20};add.s64 %d34,%d34,%d6;add.s64 %d29,%d34,%d4;"
-    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;"
-    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
-    "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
-    "$5:ret;}\n",
-    // kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
+    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];"
+    "add.s64 %d31,%d12,%d32;st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;"
+    "setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;$5:ret;}\n",
+    // kbi_write(dst, n16, value)
     ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
     ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
     "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
     "mov.u32 %r4,%tid.x;cvt.u64.u32 %d16,%r4;add.s64 %d28,%d15,%d16;mul.wide.u32 %d4,%r2,3;add.s64 %d17,%d28,%d4;"
     "setp.ge.u64 %p1,%d17,%d13;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r5,%nctaid.x;cvt.u64.u32 %d18,%r5;"
-    "mul.lo.s64 %d6,%d2,%d18;"
-    "$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
+    "mul.lo.s64 %d6,%d2,%d18;$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
     "st.global.cs.v4.u32 [%d19],{%r1,%r1,%r1,%r1};add.s64 %d20,%d19,%d5;"
     "st.global.cs.v4.u32 [%d20],{%r1,%r1,%r1,%r1};add.s64 %d21,%d20,%d5;"
     "st.global.cs.v4.u32 [%d21],{%r1,%r1,%r1,%r1};add.s64 %d22,%d21,%d5;"
     "st.global.cs.v4.u32 [%d22],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d6;add.s64 %d24,%d28,%d4;"
-    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
-    "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
-    "$5:ret;}\n",
-    // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
+    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;"
+    "setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;$5:ret;}\n",
+    // kbi_spin(cycles)
     ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
-    "mov.u64 %d3,%clock64;"
-    "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks
-    // once in up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
+    "mov.u64 %d3,%clock64;$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;"
+    "@%p1 bra $1;ret;}\n",
+    // kbi_clock(out, cycles)
     ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
     "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
     "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
-    "mov.u64 %d14,%globaltimer;"
-    "$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;setp.eq.s64 %p2,%d15,%d14;"
-    "sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;mov.u64 %d18,%clock64;"
-    "$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;"
-    "mov.u64 %d21,%globaltimer;"
-    "$6:.pragma \"nounroll\";mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;"
-    "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
-    "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
-    "$8:ret;}\n",
-    // kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
-    // NaN, so nothing is stored.
+    "mov.u64 %d14,%globaltimer;$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;"
+    "setp.eq.s64 %p2,%d15,%d14;sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;"
+    "mov.u64 %d18,%clock64;$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;"
+    "setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;mov.u64 %d21,%globaltimer;$6:.pragma \"nounroll\";"
+    "mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;sub.s64 %d24,%d23,%d18;"
+    "setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;st.global.u64 [%d1],%d25;"
+    "sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;$8:ret;}\n",
+    // kbi_fma(out, iters)
     ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
     ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
     "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
@@ -14397,8 +14310,7 @@ static const char* const kbi_ptx[] = {
     "mov.f32 %f113,0f40400000;mov.f32 %f112,0f40800000;mov.f32 %f111,0f40A00000;mov.f32 %f110,0f40C00000;"
     "mov.f32 %f109,0f40E00000;mov.f32 %f108,0f41000000;mov.f32 %f107,0f41100000;mov.f32 %f106,0f41200000;"
     "mov.f32 %f105,0f41300000;mov.f32 %f104,0f41400000;mov.f32 %f103,0f41500000;mov.f32 %f102,0f41600000;"
-    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;"
-    "$2:.pragma \"nounroll\";",
+    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;$2:.pragma \"nounroll\";",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
@@ -14407,9 +14319,8 @@ static const char* const kbi_ptx[] = {
     "add.rn.f32 %f89,%f88,%f113;add.rn.f32 %f90,%f89,%f112;add.rn.f32 %f91,%f90,%f111;add.rn.f32 %f92,%f91,%f110;"
     "add.rn.f32 %f93,%f92,%f109;add.rn.f32 %f94,%f93,%f108;add.rn.f32 %f95,%f94,%f107;add.rn.f32 %f96,%f95,%f106;"
     "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
-    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
-    "$5:ret;}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
+    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;$5:ret;}\n",
+    // kbi_fill(p, n, dtype, kind, seed, tensor)
     ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
     ".param .u32 p5){.reg .pred %p<37>;.reg .b16 %h<5>;.reg .f32 %f<4>;.reg .b32 %r<114>;.reg .f64 %g<71>;"
     ".reg .b64 %d<51>;ld.param.u64 %d22,[p0];ld.param.u64 %d20,[p1];ld.param.u32 %r41,[p2];ld.param.u32 %r42,[p3];"
@@ -14421,14 +14332,13 @@ static const char* const kbi_ptx[] = {
     "cvt.u32.u64 %r3,%d25;shl.b32 %r49,%r41,2;mov.u64 %d26,9906741768688416;shr.u64 %d27,%d26,%r49;"
     "cvt.u16.u64 %h2,%d27;and.b16 %h1,%h2,15;setp.eq.s32 %p8,%r41,14;selp.b32 %r4,20,21,%p8;"
     "selp.b32 %r5,126,123,%p8;selp.b32 %r6,121,113,%p8;mad.lo.s32 %r7,%r6,-8388608,8388608;and.b32 %r8,%r41,1;"
-    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;"
-    "$2:.pragma \"nounroll\";cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;"
-    "mov.u32 %r110,%r109;mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;"
-    "cvt.u32.u64 %r10,%d29;shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;"
-    "mov.u32 %r102,%r1;"
-    "$4:.pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
-    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;"
-    "$5:.pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
+    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;$2:.pragma \"nounroll\";"
+    "cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;mov.u32 %r110,%r109;"
+    "mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;cvt.u32.u64 %r10,%d29;"
+    "shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;mov.u32 %r102,%r1;$4:"
+    ".pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
+    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;$5:"
+    ".pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
     "cvt.u32.u64 %r58,%d49;xor.b32 %r59,%r105,%r58;shr.u64 %d30,%d10,32;cvt.u32.u64 %r60,%d30;"
     "xor.b32 %r108,%r59,%r60;shr.u64 %d31,%d9,32;cvt.u32.u64 %r61,%d31;xor.b32 %r62,%r104,%r106;"
     "xor.b32 %r107,%r62,%r61;cvt.u32.u64 %r106,%d9;add.s32 %r105,%r105,-1640531527;add.s32 %r104,%r104,-1150833019;"
@@ -14437,59 +14347,53 @@ static const char* const kbi_ptx[] = {
     "setp.gt.s32 %p12,%r102,0;mov.u32 %r102,%r28;@%p12 bra $4;setp.eq.s32 %p13,%r9,0;selp.b32 %r111,%r11,%r12,%p13;"
     "$8:setp.eq.s32 %p14,%r9,0;selp.b32 %r33,%r109,%r110,%p14;@!%p1 bra $9;setp.eq.s32 %p30,%r42,3;"
     "cvt.u64.u32 %d38,%r111;cvt.u64.u32 %d39,%r33;bfi.b64 %d40,%d38,%d39,32,32;selp.b64 %d50,%d48,%d40,%p30;"
-    "bra.uni $25;"
-    "$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;cvt.rn.f64.s64 %g6,%d48;"
-    "setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;add.s32 %r65,%r64,1;"
-    "cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;shr.u64 %d35,%d34,52;"
-    "cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;add.s64 %d37,%d36,4604544269498187776;"
-    "mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;add.rn.f64 %g10,%g8,0d3FF0000000000000;"
-    "div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;mul.rn.f64 %g13,%g12,0d3FB1111111111111;"
-    "add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;add.rn.f64 %g16,%g15,0d3FB745D1745D1746;"
-    "mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;mul.rn.f64 %g19,%g12,%g18;"
-    "add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;add.rn.f64 %g22,%g21,0d3FC999999999999A;"
-    "mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;mul.rn.f64 %g25,%g12,%g24;"
-    "add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;cvt.rn.f64.s32 %g27,%r68;"
-    "mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;mul.rn.f64 %g30,%g29,%g26;"
-    "add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;shr.u32 %r69,%r110,8;"
-    "add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;sub.s32 %r73,%r69,%r72;"
-    "cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;mul.rn.f64 %g36,%g35,%g35;",
-    "mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;mul.rn.f64 %g39,%g36,%g38;"
-    "add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;"
-    "mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;mul.rn.f64 %g45,%g36,%g44;"
-    "add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;mul.rn.f64 %g48,%g35,%g47;"
-    "add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;"
-    "mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;mul.rn.f64 %g54,%g36,%g53;"
-    "add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;add.rn.f64 %g57,%g56,0d3FA5555555555555;"
-    "mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;mul.rn.f64 %g60,%g36,%g59;"
-    "add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;"
-    "selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;"
-    "selp.f64 %g64,%g62,%g63,%p18;mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;"
-    "$11:cvt.rn.f32.f64 %f1,%g3;mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;"
-    "@%p20 bra $14;"
-    "$13:cvt.u64.u32 %d50,%r34;bra.uni $25;"
-    "$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;shr.u32 %r35,%r83,23;"
-    "add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;and.b32 %r84,%r34,8388607;"
-    "or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;min.u32 %r112,%r86,25;"
-    "$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;and.b32 %r91,%r90,1;"
-    "add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;shr.u32 %r95,%r94,%r112;"
-    "shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;cvt.u64.u32 %d50,%r99;"
-    "bra.uni $25;"
-    "$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;setp.eq.s32 %p23,%r41,3;@%p23 bra $19;"
-    "setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;"
-    "add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;bra.uni $25;"
-    "$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;"
-    "$20:setp.eq.s32 %p25,%r8,0;mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
+    "bra.uni $25;$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;"
+    "cvt.rn.f64.s64 %g6,%d48;setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;"
+    "add.s32 %r65,%r64,1;cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;"
+    "shr.u64 %d35,%d34,52;cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;"
+    "add.s64 %d37,%d36,4604544269498187776;mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;"
+    "add.rn.f64 %g10,%g8,0d3FF0000000000000;div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;"
+    "mul.rn.f64 %g13,%g12,0d3FB1111111111111;add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;"
+    "add.rn.f64 %g16,%g15,0d3FB745D1745D1746;mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;"
+    "mul.rn.f64 %g19,%g12,%g18;add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;"
+    "add.rn.f64 %g22,%g21,0d3FC999999999999A;mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;"
+    "mul.rn.f64 %g25,%g12,%g24;add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;"
+    "cvt.rn.f64.s32 %g27,%r68;mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;"
+    "mul.rn.f64 %g30,%g29,%g26;add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;"
+    "shr.u32 %r69,%r110,8;add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;"
+    "sub.s32 %r73,%r69,%r72;cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;",
+    "mul.rn.f64 %g36,%g35,%g35;mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;"
+    "mul.rn.f64 %g39,%g36,%g38;add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;"
+    "add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;"
+    "mul.rn.f64 %g45,%g36,%g44;add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;"
+    "mul.rn.f64 %g48,%g35,%g47;add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;"
+    "add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;"
+    "mul.rn.f64 %g54,%g36,%g53;add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;"
+    "add.rn.f64 %g57,%g56,0d3FA5555555555555;mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;"
+    "mul.rn.f64 %g60,%g36,%g59;add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;"
+    "and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;"
+    "and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;selp.f64 %g64,%g62,%g63,%p18;"
+    "mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;$11:cvt.rn.f32.f64 %f1,%g3;"
+    "mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;@%p20 bra $14;$13:"
+    "cvt.u64.u32 %d50,%r34;bra.uni $25;$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;"
+    "shr.u32 %r35,%r83,23;add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;"
+    "and.b32 %r84,%r34,8388607;or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;"
+    "min.u32 %r112,%r86,25;$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;"
+    "and.b32 %r91,%r90,1;add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;"
+    "shr.u32 %r95,%r94,%r112;shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;"
+    "cvt.u64.u32 %d50,%r99;bra.uni $25;$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;"
+    "setp.eq.s32 %p23,%r41,3;@%p23 bra $19;setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;"
+    "and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;"
+    "bra.uni $25;$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;$20:setp.eq.s32 %p25,%r8,0;"
+    "mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
     "selp.f64 %g67,0dBFE0000000000000,0d3FE0000000000000,%p26;add.rn.f64 %g68,%g66,%g67;"
     "setp.lt.f64 %p27,%g68,0d0000000000000000;and.pred %p28,%p25,%p27;selp.f64 %g69,0d0000000000000000,%g68,%p28;"
-    "cvt.rzi.s64.f64 %d50,%g69;"
-    "$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;setp.eq.s16 %p35,%h1,1;"
-    "@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;bra.uni $34;"
-    "$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
-    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;"
-    "$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;bra.uni $34;"
-    "$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;"
-    "$34:add.s64 %d48,%d48,%d4;setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;"
-    "$35:ret;}\n",
+    "cvt.rzi.s64.f64 %d50,%g69;$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;"
+    "setp.eq.s16 %p35,%h1,1;@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;"
+    "bra.uni $34;$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
+    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;"
+    "bra.uni $34;$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;$34:add.s64 %d48,%d48,%d4;"
+    "setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;$35:ret;}\n",
 };
 // clang-format on
 
