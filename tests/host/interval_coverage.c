@@ -402,11 +402,11 @@ static void comparison(int noise, int others, double gain, double sd, int fixed,
         c.rounds++;
     } while (!kbi_comparison_enough(&c, 0));
     const double alpha = 0.05 / others;
-    kbi_judge_ratio_of(arm[0].ns, arm[ARMS - 1].ns, c.rounds, 0.05, &lo, &hi);
+    kbi_rounds_ratio(arm[0].ns, 0, arm[ARMS - 1].ns, 0, c.rounds, 0.05, &lo, &hi);
     const double floor_ratio = kbi_noise_floor(lo, hi);
     bool different = false, outside = false;
     for (int i = 1; i < c.n; i++) {
-        kbi_judge_ratio_of(arm[0].ns, arm[i].ns, c.rounds, alpha, &lo, &hi);
+        kbi_rounds_ratio(arm[0].ns, 0, arm[i].ns, 0, c.rounds, alpha, &lo, &hi);
         const kb_verdict is = kbi_judge_ratio(lo, hi, kbi_delta, floor_ratio);
         if (i == 1) v->found += is == KB_SLOWER;
         if (i == 1 && gain != 0) continue;
