@@ -531,8 +531,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// source: stats, measured or machine names a member of that struct, which kbi_result_take copies. With code and timed, a
-// function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
+// source: stats, measured or machine names a member of that struct, which kbi_result_take copies. With code and timed,
+// a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
@@ -1107,7 +1107,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TAIL_2(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
 #define KBI_BENCH_(n, op, impl, ...) \
-    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
+    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code_effect */ \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ }; \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
                                       NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL }; \
@@ -3941,7 +3941,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the keys that KB_RECORD takes from a source. A text is an array in the source, and NULL in the record if empty.
+// Copies the keys that KB_RECORD takes from a source. A text is an array there, and NULL in the record if empty.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -9711,7 +9711,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
 
 // --- the next unit; KBI_NO_UNIT: the phase is over, or the function rests ---
 
-// Rests until kbi_go_on resumes the case. false: the function has to return, and to be called again.
+// Rests until kbi_member_resume resumes the case. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -10431,7 +10431,7 @@ static void kbi_member_main(void* p) {
 }
 
 // Resumes a case until it rests again or is over.
-static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
+static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     if (c->lost) return;
     kbi_tell(a->run.sink, KBI_ENTER, a->index, NULL);
     kbi_meter.running_case = (uintptr_t)a->run.bench_case;
@@ -10464,13 +10464,13 @@ static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command order
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no memory for the stack of its function");
     else
-        kbi_go_on(c, a);
+        kbi_member_resume(c, a);
 }
 
 // --- --rotate ---
 
 // Returns the number of copies of so many bytes that exceed L2 twice; 0: the case has no data.
-static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
+static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
@@ -10478,7 +10478,7 @@ static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
 // launch finds its data in the cache.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
-    int64_t n = kbi_copies_of(&a->run, first->device);
+    int64_t n = kbi_copies_needed(&a->run, first->device);
     int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9; // the stage has room for all
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return;                    // the timer notes why
     if (n < 2)
@@ -10514,7 +10514,7 @@ static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
         for (int64_t i = 0; i < (which + 1) * n; i++) {
             kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.schedule.command = KBI_CAPTURE;
-            kbi_go_on(c, next);
+            kbi_member_resume(c, next);
         }
         a->run.backend->capture.repeat(&a->run, which, false);
     }
@@ -10530,12 +10530,12 @@ static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     kbi_member_replicate(c, a);
     kbi_member_capture(c, a);
     a->run.schedule.command = order;
-    kbi_go_on(c, a);
+    kbi_member_resume(c, a);
 }
 
 static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     a->run.schedule.command = KBI_FINISH;
-    if (!a->over) kbi_go_on(c, a);
+    if (!a->over) kbi_member_resume(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
         kbi_member_end(c, &a->replicas[i]);
         kbi_measured_free(&a->replicas[i].run.m);
@@ -10554,7 +10554,7 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     if (c->recipe->samples) a->run.schedule.slot_end = KBI_MIN(a->run.schedule.slot_end, c->recipe->samples);
     if (a->run.schedule.slot_end == from) return NAN;
     a->run.schedule.discard = c->settling;
-    kbi_go_on(c, a);
+    kbi_member_resume(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
     memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
@@ -10624,7 +10624,7 @@ enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
 // Returns how many runs at the start of a slot the slot before affects: those that differ from the median of the second
 // half by more than 0.5 % and by more than three times the deviation within that half. ns: runs of each trial.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
+static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
     for (int i = 0; i < runs; i++) {
@@ -10659,10 +10659,10 @@ static void kbi_comparison_settle(kbi_comparison* c) {
                 now->run.schedule.slot_end = now->run.m.n;
                 now->run.schedule.discard = now == a ? runs : 1;
                 now->run.schedule.discarded_ns = now == a ? ns[t / 2] : NULL;
-                kbi_go_on(c, now);
+                kbi_member_resume(c, now);
                 now->run.schedule.discarded_ns = NULL;
             }
-            int settling = a->over || c->lost ? 0 : kbi_settling_of(ns, runs);
+            int settling = a->over || c->lost ? 0 : kbi_settling_runs(ns, runs);
             c->settling = KBI_MAX(c->settling, settling);
             if (settling < runs / 2) break;
         }
@@ -10728,7 +10728,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     for (int i = 0; i < n; i++) {
         kbi_run* run = &members[i]->run;
         bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
-        int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
+        int64_t copies = rotate ? kbi_copies_needed(run, run->memory.device_peak) : 1;
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
         largest = KBI_MAX(largest, run->memory.layout_peak);
     }
@@ -11044,19 +11044,19 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
   >>comparison judge: processes of a case and implementations of a group: which is faster, and how certainly.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
+static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
 // Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256 in one process, row sums
 // over other pages). Without shared buffers, a difference of up to 3 % is not significant.
-static const double kbi_apart = 0.03;
+static const double kbi_placement_effect = 0.03;
 // Placement of code changes a CPU's time by 1 %, which an A/A control does not show. Equal loops took 90 % more when
 // they crossed the end of a cache line, so functions of KBENCH start on one; -falign-functions=64 aligns their callees.
-static const double kbi_code = 0.01;
+static const double kbi_code_effect = 0.01;
 
 // --- several processes ---
 
-// The printed interval predicts the median of 15 other processes. Its variance is pi / 2 of that of a mean of 15: pi /
-// 30 of the variance of one process. An interval of a ratio is one of the true ratio: 0.
-static const double kbi_beside = 0.10471975511965977;
+// The printed interval predicts the median of 15 other processes: pi / 30 of the variance of one process. An interval
+// of a ratio contains the true ratio: 0.
+static const double kbi_prediction_variance = 0.10471975511965977;
 
 // Logarithms, one row for each case or pair of implementations and one column for each process. The scatter of rows
 // with similar times is pooled.
@@ -11082,7 +11082,6 @@ static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int proces
     }
 }
 
-// Adds a row and returns its index.
 static int kbi_pool_add(kbi_pool* p, const double* values, double ms) {
     memcpy(p->values + p->rows * p->processes, values, sizeof(double) * (size_t)p->processes);
     p->ms[p->rows] = ms;
@@ -11111,7 +11110,7 @@ static int kbi_judge_representative(kb_result* const* records, int processes) {
 }
 
 // Puts the number of the process that failed or skipped the case before its message.
-static void kbi_judge_blame(kb_result* r, int process, int processes) {
+static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     const char* message = r->message;
     r->message = NULL;
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
@@ -11261,8 +11260,8 @@ static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
 static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, double low, double high,
                                     double* noise) {
     bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
-    if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
-    kb_verdict v = kbi_judge_ratio(low, high, kbi_delta, *noise);
+    if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
+    kb_verdict v = kbi_judge_ratio(low, high, kbi_equivalence, *noise);
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
@@ -11277,8 +11276,8 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
             best = KBI_MIN(best, c->results[i].time_ms);
     if (kbi_finite(kbi_judge_ratio_over(c, pools, 0, KBI_CONTROL, 0.05, &low, &high)))
         noise = kbi_noise_floor(low, high);
-    if (!kbi_finite(noise) && c->processes > 1 && base && base->arms <= 1) noise = kbi_apart; // without rounds
-    if (base && base->core) noise = KBI_MAX(noise, kbi_code);
+    if (!kbi_finite(noise) && c->processes > 1 && base && base->arms <= 1) noise = kbi_placement_effect;
+    if (base && base->core) noise = KBI_MAX(noise, kbi_code_effect);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
         double ratio = (double)NAN, share = best / r->time_ms, winner_noise = noise;
@@ -11298,7 +11297,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
             r->noise_floor = noise;
             r->verdict = kbi_judge_verdict(c, 0, i, low, high, &r->noise_floor);
             kbi_flag_set(r, KB_FLAG_PLACEMENT,
-                         r->verdict != kbi_judge_ratio(low, high, kbi_delta, noise) && kbi_finite(noise));
+                         r->verdict != kbi_judge_ratio(low, high, kbi_equivalence, noise) && kbi_finite(noise));
         } else if (i && kbi_judge_has_time(&c->results[0])) {
             r->verdict = KB_UNRESOLVED;
         }
@@ -13731,7 +13730,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         if (processes == 1 || selected[i] < 0 || all[i * processes + selected[i]].status != KB_OK) continue;
         kbi_pool_add(&pools.times, values, exp(sum / count));
     }
-    kbi_pool_settle(&pools.times, kbi_beside);
+    kbi_pool_settle(&pools.times, kbi_prediction_variance);
     for (int i = 0, pooled = 0; i < n; i++) {
         if (selected[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
@@ -13741,7 +13740,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
         else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // all processes skip the same cases
-            kbi_judge_blame(r, selected[i], processes);
+            kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)

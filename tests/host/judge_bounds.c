@@ -620,8 +620,8 @@ static void test_processes(void) {
     kbi_judge_merge(&r, each, 3, &m, &s);
     CHECK_INT(r.flags, noisy), CHECK_INT(r.process_ms.n, 2), CHECK_REAL(r.process_ms.of[1], 4, 0);
     CHECK_REAL(r.wall_ms, 40, 1e-12);
-    fresh("wall"), kbi_judge_blame(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
-    kbi_judge_blame(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
+    fresh("wall"), kbi_judge_name_process(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
+    kbi_judge_name_process(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
 }
 
 // --- implementations ---

@@ -342,26 +342,26 @@ static void test_settling(void) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
                 ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), slow);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
          decay += 4) { // a slow decay: a longer trial tells where it ends
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_LONG; i++)
             ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
 }
 
 // --- memory ---
@@ -613,7 +613,7 @@ static void test_room(void) {
     kbi_run* run = new_run();
     machine_here.l2 = 1000;
     static const int64_t bytes[] = { 0, 1, 500, 2000, 2001, -1 }, copies[] = { 0, 2002, 6, 3, 2, 0 };
-    for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_of(run, bytes[i]), copies[i]);
+    for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_needed(run, bytes[i]), copies[i]);
 }
 
 static void test_rounds_kept(void) {
