@@ -17,132 +17,77 @@ QUICK START
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
-    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of theirs.
+    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
 
 HEADERS
 
-    kbench.h                            measures, checks and writes: the table, JSON, CSV. It needs no other file
-    examples/addons/kbench_report.h     included after it: reads records; baselines, races, Markdown, figures, pages
-    examples/addons/kbench_inspect.h    included after it: looks inside a case; counters, timelines, energy, ncu, nsys
+    kbench.h                            measures, checks and writes the table, JSON, CSV; it needs no other file
+    examples/addons/kbench_report.h     include it after kbench.h: baselines, races, Markdown, figures, pages
+    examples/addons/kbench_inspect.h    include it after kbench.h: counters, timelines, energy, ncu, nsys
 
 WHAT IT REFUSES TO DO
 
-    kbench prints a number, or the reason why there is none. A wrong result, a failed launch, a copy or
-    synchronisation inside the timed block, a block without GPU work, a crash: each raises a flag (>>types,
-    KB_FLAGS), withholds the time and gives exit code 1; the other cases continue. No sample is dropped for its
+    kbench prints a number, or the reason why there is none. These mistakes raise a flag (KB_FLAGS in >>types): a
+    wrong result, a failed launch, a copy or synchronisation inside the timed block, a block without GPU work, a
+    crash. The time is then withheld and the exit code is 1; the other cases continue. No sample is dropped for its
     value.
 
-CONTENTS (search for the tag)
+CONTENTS (search for >>name; the title of a section describes it; no stage calls a later one)
 
-    >>options      what to define before including the file
-    >>types        dtypes, flags, axes, descriptions, statistics, the record
-    >>api          functions, by task
-    >>macros       KBENCH, KB_TIME, KB_SAMPLE, KB_ALLOC, kb_fill, kb_check, ...
-    >>cxx          the few overloads that C++ gets
-    ---            stop here if you only want the API
-    >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
-    >>numbers      foundation: doubles written and read, exactly, whatever the locale
-    >>util         foundation: arenas, growing text, names that people mistype
-    >>log          foundation: warnings and errors, one line each, on stderr
-    >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
-    >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
-    >>names        foundation: what dtypes and flags are called
-    >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
-    >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
-    >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
-    >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
-    >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
-    >>fiber        foundation: a function suspended in its middle, on a stack of its own
-    >>shared       foundation: types that the stages share: recipe, case, measured, machine
-    >>profile      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
-    >>fields       foundation: a record's keys as data, and the names by which people choose among them
-    >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
-    >>registry     declare: what the KBENCH macros registered, in the order of the source
-    >>cli          plan: the options, one row each: they make --help, the parser and the structure of values
-    >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
-    >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
-    >>list         plan: what --list, --list-ops and --list-sizes print
-    >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
-    >>meter        measure: all that a measuring process keeps from one case to the next
-    >>process_state measure: what a function changed in its process, which ends then
-    >>host         measure: the cpu backend, and the timer by the host's clock
-    >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
-    >>device       measure: the GPU: stream, gate, events, eviction, clock
-    >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
-    >>cupti        measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside
-    >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
-    >>calibrate    measure: what events read too much, against what an empty kernel takes
-    >>audit        measure: the timed block seen once under stream capture, where nothing executes
-    >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
-    >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
-    >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
-    >>work_change  measure: whether later launches do what the first ones did, by their times
-    >>profiling    measure: untimed runs of the block for instruments
-    >>engine       measure: the state machine that chooses the next unit: check, audit, warm-up, sample, ...
-    >>calls        measure: the calls of a benchmark function: one is checked, one is measured, others are profiled
-    >>body         measure: what a benchmark function calls: axes, amounts, checks, notes
-    >>rounds       measure: the cases of a comparison group, alone or in interleaved rounds
-    >>verdict      judge: from samples and observations to statistics, rates and flags
-    >>comparison   judge: processes of a case and implementations of a group: which is faster, and how certainly
-    >>record       record: a case's identity, machine and run, put into its record
-    >>store        record: the files of records: a JSON array, and JSON lines
-    >>columns      render: options of the table, widths of text, and the text of a field in its column
-    >>table        render: the terminal table: columns, rows, and the notes below it
-    >>csv          render: records as CSV
-    >>progress     render: the progress line on stderr
-    >>budget       program: --budget, a time for the whole run: the share of each case, and the cases left out
-    >>worker       program: the process that runs cases, told by pipe which, and answering
-    >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
-    >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>batches      program: a batch, the part of the plan that is measured, judged, recorded and shown at once
-    >>program      program: a run from command line to exit code
-    >>embed        program: measuring inside another program
-    >>main         program: what KBENCH_MAIN calls
-    >>ptx          measure: the device functions of the engine, as text that the driver compiles
+    API         >>options >>types >>api >>macros >>cxx
+    foundation  >>system >>numbers >>util >>log >>files >>instruments >>names >>clock >>cpus >>random >>stats
+                >>spread >>arrays >>fiber >>shared >>profile >>fields >>json
+    declare     >>registry
+    plan        >>cli >>ranges >>plan >>list
+    measure     >>run >>meter >>process_state >>host >>memory >>device >>nvml >>cupti >>timers >>calibrate >>audit
+                >>inspect >>roofs >>cuda >>work_change >>profiling >>engine >>calls >>body >>rounds
+    judge       >>verdict >>comparison
+    record      >>record >>store
+    render      >>columns >>table >>csv >>progress
+    program     >>budget >>worker >>outputs >>supervisor >>batches >>program >>embed >>main
+    measure     >>ptx
 
 DATA FLOW
 
-    declare -> plan -> measure -> judge -> record -> render; no stage calls a later one.
     declare   macros register operations, implementations and axes
     plan      registry and command line give an ordered list of cases in comparison groups
     measure   a worker process runs the cases: a checked run, an audited run under stream capture, warm-up, samples,
-              another checked run; implementations of a group run in interleaved rounds on the same buffers
-    judge     statistics, intervals, flags, verdicts, after all processes of a comparison group
-    record    one record per case, durable files
-    render    the table on stdout, and the files that were asked for
-    The program starts itself as the worker. A case that crashes, hangs or exits loses its own number only.
+              another checked run. Implementations of a group run in interleaved rounds on the same buffers
+    judge     statistics, intervals, flags and verdicts, after all processes of a comparison group
+    record    one record per case, in durable files
+    render    the table on stdout, and the requested files
+    The program starts itself as the worker. A case that crashes, hangs or exits loses only its own number.
 
 OPTIONS
 
     prog [options] [FILTER...]      --help, --help all; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
+    exit codes: 0 success; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
     or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
     GPU and there is none; 130 interrupted, with all finished records written
-    A program adds options with kb_add_options. An option of the kit is one row of KBI_OPTIONS in >>cli.
+    A program adds options with kb_add_options. An option of kbench is one row of KBI_OPTIONS in >>cli.
 
 THE RECORD
 
-    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line,
-    each synced before the next group starts. All keys are always present, null where they do not apply.
-    KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
-    schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
-    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
-    in which one failed, is measured as a whole, and its old lines are removed.
-    All files but those of --jsonl and --history replace the old file when the new one is complete and on the
-    disk. Several processes may append to one file; each locks it. If another program changes a file during the
+    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line, and
+    syncs them before the next group starts. All keys are always present; null means not available. The table
+    KB_RECORD in >>types has their units and meanings, and defines the fields of kb_result. This is schema 3.
+    Schemas 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
+    --resume (of kbench_report.h) measures only cases without a record in the --jsonl file. A record counts if
+    executable (its hash is binary), parameters, seed, GPU and processor are the same. If a case of a comparison
+    group has no record, or has failed, the whole group is measured, and its old lines are removed.
+    Files other than those of --jsonl and --history replace the old file when the new one is complete and on the
+    disk. Several processes may append to one file; each locks it. If another process changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
-    Text of a record, a file or the machine is shown and never obeyed: control characters, invisible characters
-    and commands of CI logs (::error:: at the start of a line, ##[error]) are spelled, as in \x1b.
+    Text of a record, a file or the machine cannot control a terminal, browser or CI log. Control characters,
+    invisible characters and commands of CI logs (::error::, ##[error]) are spelled, as in \x1b.
 
 MEMORY RULES
 
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: kbench frees them when the function returns.
-    Contents are 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or behind a
+    kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns.
+    They contain 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or after a
     buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
-    512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
-    allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
+    512. The function frees what it allocates itself; the rest is reported as leaked. If an allocation fails, the
+    pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -238,8 +183,7 @@ typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 // clang-format on
 
 // The values that kb_fill writes. A value depends only on the seed, the index of the element and the number of
-// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL writes round(8 *
-// normal), clamped.
+// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL round(8 * normal).
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
@@ -263,8 +207,7 @@ typedef enum kb_expectation { // operations that a timed block may do because th
 // The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN it prints the mark beside
-// it.
+// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN the mark follows the time.
 //   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
 // clang-format off
 #define KB_FLAGS(x) \
@@ -445,8 +388,7 @@ typedef struct kb_param { // value of one axis in one case; type says which of i
     const char* s;
 } kb_param;
 
-// Description of a measurement, for kb_open, kb_run and kb_compare. A zero field has the default that its comment
-// names.
+// Description of a measurement, for kb_open, kb_run and kb_compare. Comments name the default of a zero field.
 typedef struct kb_desc {
     const char* name;           // the operation; required
     const char* implementation; // "default"
@@ -526,8 +468,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
 // The record of a case. This table defines the struct kb_result, the order of the keys in JSON, and the keys that
 // records can be selected and sorted by. Kinds: text (char*, NULL is null), real (double, NaN is null), whole
-// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, and the enums status and
-// verdict.
+// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
@@ -675,10 +616,9 @@ extern "C" {
 
 // KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Sets options, as "--fast --budget 3m", for a command line that selects no cases and no duration. Call it before
-// kb_main; options must stay valid.
+// Before kb_main: sets options, as "--fast --budget 3m", for a command line that selects neither cases nor duration.
 void kb_default(const char* options);
-// Adds command line options of an add-on or of the program. Call it before kb_main; set must stay valid.
+// Before kb_main: adds command line options of an add-on or of the program. set must stay valid.
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
@@ -696,8 +636,7 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
 // For bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
 // "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// The case that kb_run or kb_compare is measuring while it calls a function or check: for kb_fail, kb_note, kb_bytes.
-// NULL outside such a call.
+// In a function or check that kb_run or kb_compare calls: its case, for kb_fail, kb_note, kb_bytes. Elsewhere NULL.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
@@ -716,8 +655,7 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
 void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
-// Adds a number to the record's counters; a later call replaces the value. At most 16 names of a-z, 0-9 and _. unit
-// may be "".
+// Sets a counter of the record. At most 16 names of a-z, 0-9 and _ per case. unit may be "".
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
@@ -725,8 +663,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 // Allocates count elements of size bytes, aligned to 256 bytes and filled with 0xFF; kbench frees them after the
 // case. NULL: the case has failed (flag OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not allowed in the timed block or after
-// kb_skip.
+// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 // kb_host(kb, p) calls it: returns a host copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL if the
@@ -785,8 +722,7 @@ typedef struct kb_output {
     // without them. NULL: any file is replaced.
     const char *begins, *inside;
     int lines;
-    // Called before files are opened (ready) and before anything is measured (open). False after a message: exit code
-    // 2.
+    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit code 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
@@ -811,8 +747,8 @@ void kb_add_output(kb_output* output); // call it before kb_main; output must st
 struct kbi_inside;
 struct kbi_machine;
 // An instrument: a command line option, and functions that count events in the timed block of each case that has a
-// time. The block runs again for the instrument, in a process that measures no time. Define it as a static variable,
-// because unset members must be 0.
+// time. The block runs again for it, in a process that measures no time. Define it as a static variable: unset
+// members must be 0.
 typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
     bool host;                            // whether it counts host work; false: GPU work
@@ -835,8 +771,7 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
-// Between open and close: adds a counter to the record (names of a-z, 0-9 and _; the first value of a name counts),
-// or the reason why there is none.
+// Between open and close: sets a counter of the record (the first value of a name counts), or says why there is none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
@@ -958,8 +893,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TIME(kb, host) \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run. Call KB_ALLOC
-// before.
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
@@ -1301,8 +1235,7 @@ static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
 static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
-// If the program is started with a standard file closed, a file opened later would get its number, and receive the
-// table.
+// If a standard file is closed at the start, a file opened later would get its number, and receive the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
@@ -1315,8 +1248,7 @@ static void kbi_block_standard_files(void) {
         if (flags >= 0 && (flags & O_NONBLOCK)) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
-// Duplicates a file to a number from 100 on, or to any if that exceeds a limit. A function that closes the lowest
-// numbers in turn reaches it last.
+// Duplicates a file to a number from 100 on if the limit permits, so that code that closes low numbers spares it.
 static int kbi_high_file(int file) {
     int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
     return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
@@ -1328,7 +1260,8 @@ static bool kbi_poll(int file, short events, int milliseconds) {
     struct pollfd p = { file, events, 0 };
     return poll(&p, 1, milliseconds) > 0;
 }
-static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // file -1: waits
+// file -1: only waits
+static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); }
 static bool kbi_writable(int file, int milliseconds) { return kbi_poll(file, POLLOUT, milliseconds); }
 
 KBI_CODE_BEGIN
@@ -1336,7 +1269,7 @@ KBI_CODE_BEGIN
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// By its bits, so that -ffast-math cannot decide that there are no NaNs.
+// The bits decide, because -ffast-math assumes that there are no NaNs and infinities.
 static bool kbi_finite(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -1346,33 +1279,33 @@ static bool kbi_finite(double x) {
 static bool kbi_nan(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
+    return !kbi_finite(x) && (bits << 12) != 0;
 }
 
-// A program may have called setlocale, and then printf writes 0,5: put the point back.
+// Replaces the decimal point of the locale by '.', because a program may have called setlocale.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
-    char *p = strstr(s, point), *behind = p ? p + strlen(point) : NULL;
-    if (!p || p == behind) return;
+    char *p = strstr(s, point), *rest = p ? p + strlen(point) : NULL;
+    if (!p || p == rest) return;
     *p = '.';
-    memmove(p + 1, behind, strlen(behind) + 1);
+    memmove(p + 1, rest, strlen(rest) + 1);
 }
 
-// strtod with a point, whatever the locale; a comma ends the number, as in a list. (A point of several bytes, as in
-// Pashto, is not understood there, and ends the number.)
+// strtod with '.' as the point, whatever the locale; a comma ends the number. If the locale's point has several
+// bytes, the number ends at the point.
 static double kbi_real_of(const char* s, char** end) {
-    const char* point = localeconv()->decimal_point;
-    if (strcmp(point, ".") == 0) return strtod(s, end);
+    const char* locale_point = localeconv()->decimal_point;
+    if (strcmp(locale_point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
     snprintf(text, sizeof text, "%.*s", (int)KBI_MIN(strcspn(s, ","), sizeof text - 1), s);
-    char* at = strchr(text, '.');
-    if (at && strlen(point) == 1) *at = *point;
+    char* point = strchr(text, '.');
+    if (point && strlen(locale_point) == 1) *point = *locale_point;
     double x = strtod(text, &stop);
     *end = (char*)s + (stop - text);
     return x;
 }
 
-// The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
+// The shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
 static const char* kbi_number(double x, char out[40]) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, x);
@@ -1381,22 +1314,21 @@ static const char* kbi_number(double x, char out[40]) {
     return kbi_unlocalise(out), out;
 }
 
-// x with so many significant digits, for people: in exponent form from 1e15 on alone, where digits would be made up.
+// x with this number of significant digits. Only from 1e15 on it has an exponent, since a double has no more digits.
 static const char* kbi_digits(double x, int digits, char out[40]) {
-    int whole = 1;
-    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
+    int whole = 1; // digits before the point
+    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
     const char* exponent = strchr(out, 'e');
     if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
     if (whole <= 15) snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
-    kbi_unlocalise(out);
-    return out;
+    return kbi_unlocalise(out), out;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>util      foundation: arenas, growing text, names that people mistype.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The harness needs little memory; where even that is missing nothing sensible can follow.
+// realloc that ends the process if it fails: without the little memory that kbench needs it cannot continue.
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
@@ -1408,20 +1340,18 @@ static void* kbi_grow(void* p, size_t bytes) {
     return q;
 }
 
-typedef struct kbi_arena { // strings and arrays with one common end
-    char* block;           // starts with a pointer to the block before it
+typedef struct kbi_arena { // memory of strings and arrays that are freed together
+    char* block;           // its first bytes point to the previous block
     size_t used, size;
 } kbi_arena;
 
-static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) {
+static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to 16 bytes
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->block || a->used + bytes > a->size) {
         size_t size = KBI_MAX(bytes + 16, (size_t)4096);
         char* block = (char*)kbi_grow(NULL, size);
         memcpy(block, &a->block, sizeof(char*));
-        a->block = block;
-        a->size = size;
-        a->used = 16;
+        a->block = block, a->size = size, a->used = 16;
     }
     void* p = a->block + a->used;
     a->used += bytes;
@@ -1431,10 +1361,10 @@ static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) {
 
 static void kbi_arena_free(kbi_arena* a) {
     while (a->block) {
-        char* before;
-        memcpy(&before, a->block, sizeof(char*));
+        char* previous;
+        memcpy(&previous, a->block, sizeof(char*));
         KBENCH_FREE(a->block);
-        a->block = before;
+        a->block = previous;
     }
     a->used = a->size = 0;
 }
@@ -1445,21 +1375,20 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return p;
 }
 
-static char* kbi_keep_text(const char* s) { // for the program's whole life
-    char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
-    return strcpy(p, s);
+static char* kbi_keep_text(const char* s) { // a copy for KBENCH_FREE
+    return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s);
 }
 
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
 
-struct kb_text { // text that grows; always ends with a zero
+struct kb_text { // text that grows; s, once allocated, ends with a 0
     char* s;
     size_t n, size;
 };
 typedef struct kb_text kbi_text;
 
 KBI_SLOW_END
-static void kbi_reserve(kbi_text* t, size_t n) { // for so many bytes more
+static void kbi_reserve(kbi_text* t, size_t n) { // makes room for n more bytes
     if (t->n + n + 1 <= t->size) return;
     t->size = 2 * t->size + n + 256;
     t->s = (char*)kbi_grow(t->s, t->size);
@@ -1496,18 +1425,18 @@ void kb_put(kbi_text* t, const char* format, ...) {
     va_end(list);
 }
 
-// Formats into a fixed room, behind what is there; what finds no place in it leaves "..." behind a whole character.
-static void kbi_vfit(char* out, size_t at, size_t size, const char* format, va_list list) {
-    int n = vsnprintf(out + at, size - at, format, list);
-    if (n < 0 || (size_t)n < size - at) return;
-    for (at = size - 4; at && ((unsigned char)out[at] & 0xc0) == 0x80; at--) {}
-    memcpy(out + at, "...", 4);
+// Formats into out + start, in an array of size bytes. A longer text is cut after a UTF-8 character; "..." follows.
+static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
+    int n = vsnprintf(out + start, size - start, format, list);
+    if (n < 0 || (size_t)n < size - start) return;
+    for (n = (int)size - 4; n && ((unsigned char)out[n] & 0xc0) == 0x80; n--) {}
+    memcpy(out + n, "...", 4);
 }
 
-KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t at, size_t size, const char* format, ...) {
+KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t start, size_t size, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_vfit(out, at, size, format, list);
+    kbi_vfit(out, start, size, format, list);
     va_end(list);
 }
 
@@ -1516,7 +1445,7 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+// Returns the length of the UTF-8 sequence at s, and its character in code. 0: invalid (also overlong, surrogate).
 static int kbi_utf8(const char* s, unsigned* code) {
     static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     unsigned first = (unsigned char)*s;
@@ -1529,92 +1458,98 @@ static int kbi_utf8(const char* s, unsigned* code) {
     return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
-// widths, tags.
+// Whether a character is invisible and can change the display: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
-    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
-                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
-                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
-    for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    static const unsigned first_last[] = { 0,      0x1f,   0x7f,   0x9f,   0xad,   0xad,    0x61c,   0x61c,   0x180e,
+                                           0x180e, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060,  0x206f,  0xfeff,  0xfeff,
+                                           0xfff9, 0xfffb, 0x1d173, 0x1d17a, 0xe0000, 0xe0fff };
+    for (int i = 0; i < KBI_COUNT(first_last); i += 2)
+        if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
 
-static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+static bool kbi_obeyed(const char* s) { // whether s starts with an invisible character
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
-// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
-static bool kbi_log_command(const char* s) {
-    size_t n = 2;
-    if (s[0] != '#' || s[1] != '#') return false;
-    while (s[n] >= 'a' && s[n] <= 'z') n++;
-    return s[n] == '[';
-}
-
-static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
-    size_t i = t->n;
-    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
-    return !i || t->s[i - 1] == '\n';
-}
-
-// A word as a shell has to be given it.
+// Appends a word, quoted for a shell if necessary.
 static void kbi_put_quoted(kbi_text* t, const char* word) {
     bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
     if (!plain) kbi_puts(t, "'");
-    for (const char* p = word; *p; p++)
-        if (*p == '\'')
-            kbi_puts(t, "'\\''");
-        else
-            kbi_put(t, p, 1);
+    for (; *word; word++) kbi_putf(t, !plain && *word == '\'' ? "'\\''" : "%c", *word);
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
-// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
-// become U+FFFD. No other way leads text into an output.
-static void kbi_clean(kbi_text* t, const char* s) {
-    while (*s) {
+KBI_SLOW_END
+// Appends text from outside, which a terminal, browser or CI log must show and not obey; all such text passes through
+// here. Invisible characters and commands of CI logs ("::" that does not follow a name, "##") are spelled. Bytes
+// that are not UTF-8 become U+FFFD. json: as the inside of a JSON string; otherwise tabs and line ends become spaces.
+static void kbi_escape(kbi_text* t, const char* s, bool json) {
+    const char first = json ? '"' : ':', second = json ? '\\' : ':';
+    for (unsigned code; *s;) {
         const char* plain = s;
-        unsigned code;
-        while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
+        while (*s >= 0x20 && *s < 0x7f && *s != first && *s != second && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
         int n = kbi_utf8(s, &code);
-        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        char last = t->n ? t->s[t->n - 1] : ' ';
+        bool in_name = isalnum((unsigned char)last) || strchr("_>)]}'", last);
+        bool command = *s == s[1] && (*s == '#' || (*s == ':' && !in_name));
         if (!n)
             kbi_puts(t, "\xef\xbf\xbd");
+        else if (json && (*s == '"' || *s == '\\'))
+            kbi_putf(t, "\\%c", *s);
         else if (!command && !kbi_invisible(code))
             kbi_put(t, s, (size_t)n);
-        else if (code >= '\t' && code <= '\r')
+        else if (json && (*s == '\n' || *s == '\t'))
+            kbi_puts(t, *s == '\n' ? "\\n" : "\\t");
+        else if (json && code > 0xffff) // a surrogate pair of UTF-16
+            kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + (code & 0x3ff));
+        else if (!json && code >= '\t' && code <= '\r')
             kbi_puts(t, " ");
         else
-            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+            kbi_putf(t, json || code > 255 ? "\\u%04x" : "\\x%02x", code);
         s += KBI_MAX(n, 1);
     }
 }
 
-// Prints a line, without its end in the format, as it may be shown.
+static void kbi_clean(kbi_text* t, const char* s) { kbi_escape(t, s, false); }
+
+static void kbi_json_text(kbi_text* t, const char* s) { // NULL: null
+    kbi_puts(t, s ? "\"" : "null");
+    if (s) kbi_escape(t, s, true), kbi_puts(t, "\"");
+}
+
+static void kbi_json_real(kbi_text* t, double x) {
+    char number[40];
+    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
+}
+KBI_SLOW_BEGIN
+
+// Prints a text as a line, and frees it.
+static void kbi_print_text(FILE* f, kbi_text* text) {
+    kbi_text line = KBI_BLANK;
+    kbi_clean(&line, text->s);
+    kbi_puts(&line, "\n");
+    fwrite(line.s, 1, line.n, f);
+    kbi_text_free(text);
+    kbi_text_free(&line);
+}
+
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    kbi_text text = KBI_BLANK, line = KBI_BLANK;
+    kbi_text text = KBI_BLANK;
     va_list list;
     va_start(list, format);
     kbi_vputf(&text, format, list);
     va_end(list);
-    kbi_clean(&line, text.s);
-    kbi_puts(&line, "\n");
-    fwrite(line.s, 1, line.n, f);
-    kbi_text_free(&text);
-    kbi_text_free(&line);
+    kbi_print_text(f, &text);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
 
-// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too. n
-// and m: their bytes.
+// Compares names of n and m bytes. Case, '-' and '_' do not count: LayerNorm equals layer_norm.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1628,17 +1563,17 @@ static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// The word of a comma-separated list that begins there has n bytes; the next begins behind them. Commas in brackets
-// belong to the word: "tile(64, 2),plain" has two words.
+// Returns the start of the next word of a comma-separated list, and in n the length of the word at p. Commas in
+// brackets belong to the word: "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
     int depth = 0;
     for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
         depth += strchr("([{", p[*n]) ? 1 : strchr(")]}", p[*n]) ? -1 : 0;
-    if (depth) *n = strcspn(p, ","); // brackets that do not close are letters
+    if (depth) *n = strcspn(p, ","); // unclosed brackets are ordinary characters
     return p + *n + (p[*n] == ',');
 }
 
-// Whether a comma-separated list names it.
+// Whether a comma-separated list contains the name.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
     if (kbi_same_name(list, name)) return true; // a name with a comma
@@ -1649,42 +1584,40 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case; two letters that change places count once (Damerau 1964). Names longer than a
-// row are far from everything.
+// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so that htlm is nearest to
+// html. 64 if a name has 64 bytes or more.
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
     for (int j = 0; j <= n; j++) rows[0][j] = j;
     for (; a[i - 1]; i++) {
-        int *now = rows[i % 3], *last = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
-        now[0] = i;
+        int *row = rows[i % 3], *previous = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
+        row[0] = i;
         for (int j = 1; j <= n; j++) {
             int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            now[j] = KBI_MIN(last[j - 1] + (x != y), KBI_MIN(last[j], now[j - 1]) + 1);
+            row[j] = KBI_MIN(previous[j - 1] + (x != y), KBI_MIN(previous[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
-                now[j] = KBI_MIN(now[j], older[j - 2] + 1);
+                row[j] = KBI_MIN(row[j], older[j - 2] + 1);
         }
     }
     return rows[(i - 1) % 3][n];
 }
 
-typedef struct kbi_nearest { // the best of the names offered so far
+typedef struct kbi_nearest { // the offered name that is most similar to the wanted one
     const char* wanted;
     const char* name;
     int distance;
 } kbi_nearest;
 
-// A name's beginning or end is as near as one letter: speed to speedup, p99 to time_ms_p99.
+// The first or last part of a name has distance 1: speed to speedup, p99 to time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
-    int d = name ? kbi_distance(best->wanted, name) : 64;
+    int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
-    bool begins = all > n && kbi_same_name_n(best->wanted, n, name, n);
-    bool ends = all > n && name[all - n - 1] == '_' && kbi_same_name_n(best->wanted, n, name + all - n, n);
-    if (n > 1 && (begins || ends)) d = KBI_MIN(d, 1);
-    if (!best->name || d < best->distance) {
-        best->name = name;
-        best->distance = d;
-    }
+    if (n > 1 && all > n &&
+        (kbi_same_name_n(best->wanted, n, name, n) ||
+         (name[all - n - 1] == '_' && kbi_same_name_n(best->wanted, n, name + all - n, n))))
+        distance = KBI_MIN(distance, 1);
+    if (!best->name || distance < best->distance) best->name = name, best->distance = distance;
 }
 
 static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
@@ -1692,19 +1625,19 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     return h;
 }
 
-typedef struct kbi_mapped { // where what has this hash, or address, was put
-    uint64_t key;           // 0: free
-    intptr_t at;
+typedef struct kbi_mapped {
+    uint64_t key; // a hash or an address; 0: the slot is free
+    intptr_t at;  // value: an index or an address
 } kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots; // at most half are taken
-    size_t n, size;
+typedef struct kbi_map { // hash table with linear probing
+    kbi_mapped* slots;   // at most half are used
+    size_t n, size;      // used slots; all slots, a power of 2
 } kbi_map;
-typedef kbi_map kbi_set; // that has nothing put anywhere
+typedef kbi_map kbi_set; // a map of which only the keys count
 
 static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
-// The slot of a key, its own or the one that it is to have.
+// Returns the slot of a key, or the free slot for kbi_map_take. Valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
@@ -1716,7 +1649,7 @@ KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
         KBENCH_FREE(p->slots);
         *p = larger;
     }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // the golden ratio: addresses lie in rows
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // Fibonacci hashing (Knuth)
     while (p->slots[at].key && p->slots[at].key != key) at = (at + 1) & (p->size - 1);
     return &p->slots[at];
 }
@@ -1727,7 +1660,7 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
-// Whether the key was not in it yet; it is now.
+// Adds a key, and returns whether it is new.
 static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_mapped* slot = kbi_map_find(s, key);
     bool added = !slot->key;
@@ -1740,69 +1673,21 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-KBI_SLOW_END
-static void kbi_json_text(kbi_text* t, const char* s) {
-    if (!s) {
-        kbi_puts(t, "null");
-        return;
-    }
-    kbi_puts(t, "\"");
-    for (const char *p = s, *plain; *p;) {
-        unsigned code;
-        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, plain, (size_t)(p - plain));
-        if (!*p) break;
-        int n = kbi_utf8(p, &code);
-        if (*p == '"' || *p == '\\')
-            kbi_putf(t, "\\%c", *p);
-        else if (*p == '\n')
-            kbi_puts(t, "\\n");
-        else if (*p == '\t')
-            kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
-            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
-                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
-        else if (n)
-            kbi_put(t, p, (size_t)n);
-        else
-            kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
-        p += n ? n : 1;
-    }
-    kbi_puts(t, "\"");
-}
-
-static void kbi_json_real(kbi_text* t, double x) {
-    char number[40];
-    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
-}
-KBI_SLOW_BEGIN
-
-// "41.23 us": four digits and the unit that leaves one to three of them before the point.
+// "41.23 us": four digits, one to three of them before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
-    static const struct {
-        double from, scale;
-        const char* unit;
-    } units[] = { { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { -1e300, 1e6, "ns" } };
+    static const char* const units[] = { "s", "ms", "us", "ns" };
     char number[40];
-    for (int i = 0; i < KBI_COUNT(units); i++) {
-        if (ms * (1 + 5e-5) < units[i].from) continue;
-        snprintf(out, 40, "%.30s %s", kbi_digits(ms * units[i].scale, 4, number), units[i].unit);
-        break;
-    }
+    int u = 0;
+    for (ms *= 1e-3; u < 3 && ms * (1 + 5e-5) < 1; u++) ms *= 1e3;
+    snprintf(out, 40, "%.30s %s", kbi_digits(ms, 4, number), units[u]);
     return out;
 }
 
-// "1.5 s", "45 s", "3 min", "2.5 h": about so long.
+// "1.5 s", "45 s", "3 min", "2.5 h"
 static const char* kbi_show_span(double seconds, char out[40]) {
-    bool hours = seconds > 90 * 60, minutes = seconds > 90;
-    char number[40];
-    if (seconds < 9.95 && seconds > floor(seconds))
-        snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
-    else if (hours)
-        snprintf(out, 40, "%.30s h", kbi_digits(seconds / 3600, 2, number));
-    else
-        snprintf(out, 40, "%.0f %s", seconds / (minutes ? 60 : 1), minutes ? "min" : "s");
-    return out;
+    double scale = seconds > 90 * 60 ? 3600 : seconds > 90 ? 60 : 1, x = seconds / scale;
+    snprintf(out, 40, "%.*g %s", x < 100 ? 2 : 4, x, scale > 60 ? "h" : scale > 1 ? "min" : "s");
+    return kbi_unlocalise(out), out;
 }
 
 static const char* kbi_show_bytes(double bytes, char out[40]) {
@@ -1825,7 +1710,7 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// A function of a library that was opened; the standard has no cast from object to function pointers.
+// Stores a function of an open library in the function pointer *function, or NULL. C has no cast from void* to it.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1835,28 +1720,28 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
   >>log       foundation: warnings and errors, one line each, on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What every process keeps: who it is, and what was registered in it before main.
+// State of the process: its name, and the registrations before main.
 static struct kbi_process {
-    const char* program; // the name that stands before each line; NULL: kbench
-    bool quiet;          // --quiet: errors only
-    const char* usual;   // of kb_default; NULL: none
-    kb_entry* entries;   // constructors of other files push here
+    const char* program; // first word of each message; NULL: kbench
+    bool quiet;          // --quiet: print errors only
+    const char* usual;   // options of kb_default; NULL: none
+    kb_entry* entries;   // list; constructors of other files add to it
     int entry_count;
-    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    kbi_set entry_set; // addresses of the entries; empty unless one was added since the list was last read
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
-    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const char* own_device; // name of a backend that the program adds to cpu and cuda (--device NAME); NULL: none
     const struct kbi_backend* own_backend;
 } kbi_process;
 
 static void kbi_say(const char* level, const char* format, va_list list) {
     kbi_text text = KBI_BLANK;
+    kbi_putf(&text, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
     kbi_vputf(&text, format, list);
     fflush(stdout);
-    kbi_print_line(stderr, "%s: %s%s", kbi_process.program ? kbi_process.program : "kbench", level, text.s);
+    kbi_print_text(stderr, &text);
     fflush(stderr);
-    kbi_text_free(&text);
 }
 
 KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
@@ -1895,7 +1780,10 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
 // Reads exactly n bytes. False: see errno; 0: the file ended before.
 static bool kbi_read_all(int file, void* to, size_t n) {
     ssize_t done = 1;
-    for (char* p = (char*)to; n && done > 0; p += done, n -= (size_t)KBI_MAX(done, 0)) done = kbi_read_more(file, p, n);
+    for (char* p = (char*)to; n && done > 0; p += done) {
+        done = kbi_read_more(file, p, n);
+        n -= (size_t)KBI_MAX(done, 0);
+    }
     if (done == 0) errno = 0;
     return !n;
 }
@@ -1911,8 +1799,7 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno; ESPIPE: another
-// kind.
+// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -1971,8 +1858,7 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
 }
 
 // Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
-// added lines, and the first record may be incomplete. False with errno 0: it is of another kind; else it cannot be
-// read.
+// added lines, and the first record may be incomplete. False: cannot be read, or with errno 0 is of another kind.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -2024,8 +1910,7 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Returns path with the process number and ending appended to its name, which is shortened to 220 bytes. The caller
-// frees it.
+// Returns path with its name cut to 220 bytes, process number and ending; the caller frees it.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -2035,8 +1920,7 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 
 // --- writing ---
 
-// Writes n bytes and returns how many were written; fewer than n: see errno. The reader of a pipe may take so many
-// milliseconds for each piece.
+// Writes n bytes and returns how many were written; fewer: see errno. milliseconds: time for a reader of each piece.
 static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     size_t done = 0;
     while (done < n) {
@@ -2072,7 +1956,7 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Replaces a file as a whole by text, and keeps its mode and, if permitted, its owner. old: the file to replace;
+// Replaces a file as a whole by text, and keeps its mode. old: the file to replace;
 // st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
@@ -2084,12 +1968,8 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     int folder = kbi_open_file(name, O_RDONLY);
     name[n] = first;
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
-    if (good && old->st_nlink) {
-        bool owned = fchown(file, old->st_uid, old->st_gid) == 0;
-        good = fchmod(file, old->st_mode & (owned ? 07777u : 0777u)) == 0;
-    }
-    good = good && kbi_sync(file);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, old->st_mode & 0777u) == 0) &&
+                kbi_write_all(file, text->s, text->n) && kbi_sync(file);
     // The lock makes two processes that end together compare and rename one after the other.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
         kbi_readable(-1, 20);
@@ -2161,8 +2041,7 @@ static int kbi_lines_lock(kbi_lines* l) {
     }
 }
 
-// Opens an output; "-" is stdout. append: a regular file is appended to without a lock. False after an error message,
-// with nothing left open.
+// Opens an output; "-" is stdout. append: a regular file is appended to, without a lock. False after a message.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
     memset(o, 0, sizeof *o);
     o->option = option;
@@ -2263,7 +2142,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
         if (file >= 0) close(file);
-        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) && kbi_lines_flush(l, milliseconds);
+        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) &&
+               kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2283,14 +2163,12 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes everything, and verifies that the file still has all lines of this process. False: see errno; 0: a message
-// was printed.
+// Writes everything, and verifies that the file still has all lines. False: see errno; 0: a message was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
+    if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
-    int file = l->file;
-    if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
     if (good && l->written.n && !l->moved) {
-        file = kbi_lines_lock(l);
+        int file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
         if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
@@ -2352,30 +2230,27 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 
 static const struct {
     const char* name;
-    unsigned char bytes; // of an element
-    signed char digits;  // of a float, binary; 0: an integer
-    short least;         // smallest exponent, as frexp has it
+    unsigned char bytes; // per element
+    signed char digits;  // binary digits of a float; 0: an integer
+    short least;         // smallest exponent of a normal float, as frexp returns it
 } kbi_dtypes[] = { { "none", 0, 0, 0 },    { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
                    { "bf16", 2, 8, -125 }, { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
                    { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
                    { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
 
-static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
+static size_t kbi_dtype_size(int dtype) { // 0 for an invalid code
     return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
-
-const char* kb_dtype_name(kb_dtype dtype) {
-    return kbi_dtypes[(int)dtype >= 0 && (int)dtype < KBI_COUNT(kbi_dtypes) ? dtype : KB_NODTYPE].name;
-}
-
-kb_dtype kb_dtype_of(const char* name) {
-    for (int i = KB_F32; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_same_name(kbi_dtypes[i].name, name)) return (kb_dtype)i;
-    return KB_NODTYPE;
-}
-
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
+const char* kb_dtype_name(kb_dtype dtype) {
+    return kbi_dtypes[kbi_dtype_size((int)dtype) ? dtype : KB_NODTYPE].name;
+}
+kb_dtype kb_dtype_of(const char* name) {
+    int i = KBI_COUNT(kbi_dtypes) - 1;
+    while (i && !kbi_same_name(kbi_dtypes[i].name, name)) i--;
+    return (kb_dtype)i;
+}
 
 static const struct {
     const char *name, *mark, *what, *why, *advice;
@@ -2392,17 +2267,17 @@ KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 b
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
 
-// The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
-// where neither valgrind nor a compiler's sanitizer looks.
+// Without a GPU some flags have another cause and need another advice. The guards of KB_ALLOC lie within one block of
+// malloc, where valgrind and sanitizers do not detect writes.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
-    if (!gpu && flag == KB_FLAG_OVERRUN)
-        return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
-    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
-    if (!gpu && flag == KB_FLAG_THROTTLED) return "let the processor cool, or fix a clock that it can hold";
-    if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
-    if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
-    if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
-    return kbi_flags[flag].advice;
+    if (gpu) return kbi_flags[flag].advice;
+    return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
+           : flag == KB_FLAG_CUDA_ERROR   ? "run it with --no-isolate under a debugger"
+           : flag == KB_FLAG_THROTTLED    ? "let the processor cool, or fix a clock that it can sustain"
+           : flag == KB_FLAG_CLOCK_VARIES ? "fix the processor's clock, or try --thorough"
+           : flag == KB_FLAG_SHARED_GPU   ? "end the other processes"
+           : flag == KB_FLAG_NO_WORK      ? "call kb_keep(result) in the block: unused results are not computed"
+                                          : kbi_flags[flag].advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -2425,25 +2300,26 @@ KBI_SLOW_BEGIN
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- which this process may run on ---
+// --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
 
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
-typedef struct kbi_cpus {
-    unsigned long of[KBI_CPUS / KBI_CPUS_IN];
+typedef struct kbi_cpus { // a set, one bit per processor
+    unsigned long words[KBI_CPUS / KBI_CPUS_IN];
 } kbi_cpus;
 
-static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
+static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->words[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-    return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
+    return syscall(SYS_sched_getaffinity, 0, sizeof c->words, c->words) > 0;
 }
 
-// Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
+// Pins this thread, and threads that it starts later.
+static bool kbi_cpus_pin(const kbi_cpus* c) {
+    return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
+}
 
-// "2", "0,4-7".
+// Parses "2" or "0,4-7". False if the text is invalid.
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -2455,37 +2331,36 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
             to = isdigit((unsigned char)*s) ? strtol(s, &end, 10) : -1;
         }
         if (to < from || to >= KBI_CPUS) return false;
-        for (long i = from; i <= to; i++) c->of[i / KBI_CPUS_IN] |= 1ul << i % KBI_CPUS_IN;
+        for (long i = from; i <= to; i++) c->words[i / KBI_CPUS_IN] |= 1ul << i % KBI_CPUS_IN;
         if (!*end) return true;
         if (*end != ',') return false;
         s = end;
     }
 }
 
-// The same way round; of a list that is too long the beginning.
+// Writes the set as "0,4-7" to out; if size is too small, the beginning and "...".
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    size_t n = 0;
     *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
-        char one[32];
+        size_t n = strlen(out);
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
+        char one[32];
         snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
-        bool over = n + strlen(one) + 5 > size;
-        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
-        if (over) break;
+        bool fits = n + strlen(one) + 5 <= size;
+        snprintf(out + n, size - n, "%s", fits ? one : ",...");
+        if (!fits) break;
     }
     return out;
 }
 
-// The one that this thread runs on now; 0 where the system does not say.
-static int kbi_cpu_now(void) {
+static int kbi_cpu_now(void) { // the processor of this thread; 0 if unknown
     unsigned cpu = 0;
     return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
-// --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
+// --- their clock, from cpufreq below root; virtual machines usually have none ---
 
 static const char kbi_cpu_root[] = "/sys/devices/system/cpu";
 
@@ -2495,50 +2370,47 @@ static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, 
     return kbi_first_line(path, out, size) && *out;
 }
 
-static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: not known
+static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
     char line[64];
     double khz = kbi_cpu_says(root, cpu, "scaling_cur_freq", line, (int)sizeof line) ? strtod(line, NULL) : 0;
     return khz > 0 ? khz * 1e-3 : (double)NAN;
 }
 
-// Whether the clock may rise above its nominal rate while there is room for it; -1: not known.
+// Returns 1 if the clock may exceed its nominal rate, 0 if not, -1 if unknown.
 static int kbi_cpu_boost(const char* root) {
     char path[512], line[64];
     snprintf(path, sizeof path, "%.400s/intel_pstate/no_turbo", root);
     if (kbi_first_line(path, line, (int)sizeof line)) return *line == '0';
     snprintf(path, sizeof path, "%.400s/cpufreq/boost", root);
-    if (kbi_first_line(path, line, (int)sizeof line)) return *line == '1';
-    return -1;
+    return kbi_first_line(path, line, (int)sizeof line) ? *line == '1' : -1;
 }
 
-// --- who else had them, as the kernel counts it below /proc ---
+// --- interference from other threads and machines, as the kernel counts it ---
 
-// A thread's own clock, which stands still while another thread or machine has the processor, and how often the thread
-// gave that up by itself.
 typedef struct kbi_turn {
-    int64_t ran, waits;
+    int64_t ran, waits; // ns of processor time of this thread; times that it gave up the processor, -1: unknown
 } kbi_turn;
 
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
-    const int thread = 1; // RUSAGE_THREAD, Linux
+    const int thread = 1; // RUSAGE_THREAD, which needs _GNU_SOURCE
     kbi_turn t = { 0, getrusage(thread, &used) == 0 ? used.ru_nvcsw : -1 };
     t.ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return t;
 }
 
 typedef struct kbi_load {
-    int64_t at, switches; // ns; times that this process had to make room for another one
-    double waited;        // ns that this thread was ready and had no processor; NaN: not known
-    double busy, stolen;  // ticks that all processors were wanted, and of these what a hypervisor gave to others
+    int64_t at, switches; // time in ns; preemptions of this process, KB_NONE: unknown
+    double waited;        // ns that this thread was ready but had no processor; NaN: unknown
+    double busy, stolen;  // ticks that all processors were busy; of these, ticks that the hypervisor took; NaN: unknown
 } kbi_load;
 
-static kbi_load kbi_load_now(const char* root) {
+static kbi_load kbi_load_now(const char* root) { // root: /proc
     char path[512], line[512];
     struct rusage used;
     const int process = 0; // RUSAGE_SELF
     kbi_load l = { kbi_now(), KB_NONE, NAN, NAN, NAN };
-    double x[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, ran, waited; // user nice system idle iowait irq softirq steal
+    double x[8], ran, waited; // user nice system idle iowait irq softirq steal
     if (getrusage(process, &used) == 0) l.switches = used.ru_nivcsw;
     snprintf(path, sizeof path, "%.400s/thread-self/schedstat", root);
     if (kbi_first_line(path, line, (int)sizeof line) && sscanf(line, "%lf %lf", &ran, &waited) == 2)
@@ -4628,8 +4500,8 @@ static bool kbi_take_cpu(const kb_option* option, void* values, const char* valu
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    for (int i = 0; i < KBI_COUNT(list.of); i++)
-        if (list.of[i] & ~allowed.of[i])
+    for (int i = 0; i < KBI_COUNT(list.words); i++)
+        if (list.words[i] & ~allowed.words[i])
             return kbi_error("--cpu %s: this process may run on %s only", value,
                              kbi_cpus_show(&allowed, ours, sizeof ours)),
                    false;
