@@ -87,11 +87,11 @@ CONTENTS (search for the tag)
     >>comparison   judge: processes of a case and implementations of a group: which is faster, and how certainly
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
-    >>columns      render: what render is told beside the records, widths of text, and what stands in a column
-    >>table        render: the terminal table: text laid out in its width, columns, rows, and what stands under them
+    >>columns      render: options of the table, widths of text, and the text of a field in its column
+    >>table        render: the terminal table: columns, rows, and the notes below it
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
-    >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
+    >>budget       program: --budget, a time for the whole run: the share of each case, and the cases left out
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
@@ -3594,7 +3594,6 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
 // clang-format off
 typedef enum kbi_kept {
@@ -4056,7 +4055,7 @@ static const struct {
 #undef KBI_X
 };
 
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table keeps a mask of columns with one more bit");
 
 enum { KBI_UNITS_EACH = 4 };
 static const struct { // of a column, from small to large
@@ -5241,68 +5240,28 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
-    kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;   // of this shard; behind its cases stand those of the others
-    int n_all;
+    kbi_case* cases; // grouped, the baseline of each group first; cases of other shards follow
+    int n, groups;   // cases and groups of this shard
+    int n_all;       // cases of all shards
     kbi_arena arena;
 } kbi_plan;
 
-// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
-// which the baseline of a comparison has twice as many.
+// Longest time, in seconds, that the options allow one process for a group of n cases. The baseline of a comparison is
+// sampled twice, because it also runs as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    double inside = 0; // of runs in a process of their own
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) inside += i->on ? i->seconds : 0;
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * inside;
+    double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
+    return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
-// Where a group begins, and where the next does.
+// Index of the first case behind the group that begins at `first`.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
     return end;
 }
 
-// Cases of a group that this build can run, as far as is known before there is a device.
-static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = 0;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
-    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
-        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
-    return n;
-}
-
-static int kbi_order_dealt(const void* a, const void* b) {
-    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-    return (x > y) - (x < y);
-}
-
-// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
-// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
-static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
-    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
-    for (int first = 0, end, g = 0; first < all; first = end, g++) {
-        end = kbi_group_end(plan, first);
-        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
-    }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int k = 0; k < groups; k++)
-        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
-    plan->groups = 0;
-    for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
-    for (int others = 0; others < 2; others++) {
-        for (int i = 0; i < all; i++)
-            if ((to[plan->cases[i].group] != o->shard - 1) == others) sorted[n++] = plan->cases[i];
-        if (!others) plan->n = n;
-    }
-    KBENCH_FREE(plan->cases);
-    plan->cases = sorted;
-    KBENCH_FREE(to);
-    KBENCH_FREE(dealt);
-}
+// --- filters ---
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -5310,63 +5269,63 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Whether a list names an operation, or has another word for it.
-static bool kbi_means(const char* list, const char* operation) {
-    static const struct {
-        const char *said, *meant;
-    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
-    bool means = kbi_lists(list, operation);
-    for (int i = 0; i < KBI_COUNT(synonyms); i++)
-        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
-    return means;
+// Whether a list contains an operation or an alias of it.
+static bool kbi_names_operation(const char* list, const char* operation) {
+    static const char* const aliases[][2] = {
+        { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
+    };
+    bool named = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(aliases); i++)
+        named |= kbi_lists(aliases[i][1], operation) && kbi_lists(list, aliases[i][0]);
+    return named;
 }
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     bool selected = !o->op.n;
-    for (int i = 0; i < o->op.n; i++) selected |= kbi_means(o->op.of[i], operation);
+    for (int i = 0; i < o->op.n; i++) selected |= kbi_names_operation(o->op.of[i], operation);
     return selected;
 }
 
-// --size; --fast without it leaves the large ones out. A case without a category is in none.
+// --size; without it, --fast omits the category large. size: NULL for a case without a category.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
-    kbi_putf(t, "%c%s=", before, p->name);
+// --- cases of an entry ---
+
+static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
+    kbi_putf(t, "%c%s=", separator, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
     else
         kbi_param_text(t, p);
 }
 
-// The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
-// while numbers of that name are an axis like any).
+// Makes the case with these values of the axes, in memory of the arena. The axis dtype, and an axis dir of strings,
+// also set the fields of that name.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
+    const uint64_t start = 14695981039346656037u;
     kbi_case c;
-    kbi_text name = KBI_BLANK, key = KBI_BLANK;
+    kbi_text name = KBI_BLANK;
     memset(&c, 0, sizeof c);
     kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
-    const kb_param* dtype = NULL;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
         else
             params[c.n_params++] = *values[i];
-        if (kbi_is(values[i]->name, "dtype")) dtype = values[i];
-    }
-    c.dtype = dtype ? kb_dtype_of(dtype->s) : KB_NODTYPE;
     kbi_puts(&name, e->operation);
     if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
-    c.key = kbi_hash(14695981039346656037u, name.s);
+    c.key = kbi_hash(start, name.s);
     kbi_putf(&name, "/impl=%s", e->implementation);
-    if (dtype) kbi_put_param(&name, '/', dtype);
-    for (int i = 0; i < c.n_params; i++) {
-        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, '/', &params[i]);
-        key.n = 0;
-        kbi_put_param(&key, '/', &params[i]);
-        uint64_t h = kbi_hash(14695981039346656037u, key.s); // mixed (MurmurHash3's end), because they are added
+    for (int k = 0; k < 2 * c.n_params; k++) { // dtype first
+        const kb_param* p = &params[k % c.n_params];
+        const size_t begin = name.n;
+        if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
+        if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
+        kbi_put_param(&name, '/', p);
+        uint64_t h = kbi_hash(start, name.s + begin); // finalizer of MurmurHash3, because a sum needs well mixed terms
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
@@ -5374,43 +5333,45 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     c.params = params;
     c.name = kbi_arena_text(a, name.s);
     kbi_text_free(&name);
-    kbi_text_free(&key);
     return c;
 }
 
-// The cartesian product, first axis slowest.
+// Adds the Cartesian product of the axes to the plan; the first axis varies slowest. false: an error was printed.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
-    const kb_param* values[KBI_DIMENSIONS];
-    int at[KBI_DIMENSIONS] = { 0 };
-    double all = 1;
-    for (int i = 0; i < n; i++) all *= d[i].n;
-    if (all < 1) return true; // --dtype left none
-    if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
-    for (;;) {
-        for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
-        if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+    double count = 1;
+    for (int i = 0; i < n; i++) count *= d[i].n;
+    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+    for (int k = 0; k < (int)count; k++) {
+        const kb_param* values[KBI_DIMENSIONS];
+        for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
+        if ((plan->n & (plan->n - 1)) == 0) // the capacity doubles
             plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
         plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
         plan->cases[plan->n++].size = size;
-        int i = n - 1;
-        while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
-        if (i < 0) return true;
     }
+    return true;
 }
 
-// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
-// value, an axis or a value twice, an unknown element type.
-static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
-    kbi_dimension* axis = &d[at];
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong, const char* detail) { // false
+    return kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, axis, wrong, detail), false;
+}
+
+// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects. false: an
+// error was printed.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
+    kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    for (int i = 0; i < o->axis.n && *name; i++) {
+    if (!*name) return kbi_axis_error(e, name, "is without a name", "");
+    for (int i = 0; i < index; i++)
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice", "");
+    for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-        int64_t lowest = axis->n ? INT64_MAX : 0;
+        // a function that was written for sizes above 0 returns at once if the size is 0, and the return would be timed
+        int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
-        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
+        if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
@@ -5422,33 +5383,22 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                                  e->implementation, name, (int)lowest),
                        false;
     }
-    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
-    for (int i = 0; i < at && !wrong; i++)
-        if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    kbi_set seen = KBI_BLANK;
-    kbi_text value = KBI_BLANK;
-    int kept = 0;
-    for (int i = 0; i < axis->n && !wrong; i++) {
+    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values", "");
+    int n = 0;
+    for (int i = 0; i < axis->n; i++) {
         kb_param p = axis->values[i];
         kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
-        if (type) p.s = kb_dtype_name(type);
-        value.n = 0;
-        kbi_put_param(&value, ' ', &p);
-        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
-            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
         if (types && !type)
-            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
-        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
+            return kbi_axis_error(e, name, "holds what is no dtype (f32, f64, f16, bf16, tf32, e4m3, e5m2, i8 to u64): ",
+                                  p.type == KB_AXIS_STRINGS ? p.s : "a number");
+        if (type) p.s = kb_dtype_name(type);
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[n++] = p;
     }
-    if (wrong)
-        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
-    axis->n = kept;
-    kbi_set_free(&seen);
-    kbi_text_free(&value);
-    return !wrong;
+    axis->n = n;
+    return true;
 }
 
-// The cases of one entry in one size (NULL: the entry has none).
+// Adds the cases of an entry in one size (NULL: the entry has no sizes). false: an error was printed.
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5456,19 +5406,12 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
         if (a->type == KB_AXIS_SIZE && a != size) continue;
         int first = n;
-        if (a->type == KB_AXIS_SIZE) {
-            const char* wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
-            if (wrong)
-                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\"): %s", e->operation, e->implementation, a->name,
-                                 a->s[0], wrong),
-                       false;
-        } else {
-            if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes; make two of them one", e->operation, e->implementation,
-                                 (int)KBI_DIMENSIONS),
-                       false;
+        const char* wrong = n == KBI_DIMENSIONS ? "is one too many: an entry has at most 16 axes" : NULL;
+        if (a->type == KB_AXIS_SIZE)
+            wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
+        else if (!wrong)
             d[n++] = kbi_axis_dimension(&plan->arena, a);
-        }
+        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong, "");
         for (int i = first; i < n; i++) {
             if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
@@ -5478,6 +5421,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
+// Adds the selected cases of an entry. false: an error was printed.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5488,46 +5432,38 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         sized = true;
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
-    if (a && a->name) // KBENCH(op, impl) in C: what is no axis became the name of the list's end
-        return kbi_error(
-                   "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-                   "names an implementation",
-                   e->operation, e->implementation, e->operation),
+    if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
+        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+                         "names an implementation",
+                         e->operation, e->implementation, e->operation),
                false;
-    return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
+    return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
-// Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
-// entries have one case.
+// --- order of the plan ---
+
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
+// case, and an error was printed.
 static bool kbi_plan_unique(kbi_plan* plan) {
-    kbi_map seen = KBI_BLANK;
-    const kbi_case* twice[2] = { NULL, NULL };
-    int n = 0;
-    for (int i = 0; i < plan->n && !twice[0]; i++) {
-        kbi_case* c = &plan->cases[i];
-        const kbi_case* before = NULL;
-        kbi_mapped* slot = kbi_map_find(&seen, kbi_hash(0, c->name));
-        if (!slot->key)
-            kbi_map_take(&seen, slot, kbi_hash(0, c->name), n);
-        else if (kbi_is(plan->cases[slot->at].name, c->name))
-            before = &plan->cases[slot->at];
-        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
-        if (!before) plan->cases[n++] = *c;
+    kbi_map names = KBI_BLANK;
+    int n = 0, count = plan->n;
+    for (plan->n = 0; n < count; n++) {
+        const kbi_case c = plan->cases[n];
+        kbi_mapped* slot = kbi_map_find(&names, kbi_hash(0, c.name));
+        bool repeated = slot->key && kbi_is(plan->cases[slot->at].name, c.name);
+        const kb_entry *e = c.entry, *other = repeated ? plan->cases[slot->at].entry : e;
+        if (other != e) {
+            kbi_error("%s is registered twice, at %.150s:%d and at %.150s:%d. Records of one name could not be told "
+                      "apart. Rename one, as with KBENCH_IMPL(%s, OTHER). A header in two files registers in both",
+                      c.name, *other->file ? other->file : "kb_add", *other->file ? other->line : other->order + 1,
+                      *e->file ? e->file : "kb_add", *e->file ? e->line : e->order + 1, e->operation);
+            break;
+        }
+        if (!slot->key) kbi_map_take(&names, slot, kbi_hash(0, c.name), plan->n);
+        if (!repeated) plan->cases[plan->n++] = c;
     }
-    KBENCH_FREE(seen.slots);
-    plan->n = n;
-    if (!twice[0]) return true;
-    char places[2][200];
-    for (int i = 0; i < 2; i++) {
-        const kb_entry* e = twice[i]->entry;
-        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
-                 *e->file ? e->line : e->order + 1);
-    }
-    kbi_error(
-        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
-        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
-        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
-    return false;
+    KBENCH_FREE(names.slots);
+    return n == count;
 }
 
 static int kbi_order_cases(const void* a, const void* b) {
@@ -5535,7 +5471,7 @@ static int kbi_order_cases(const void* a, const void* b) {
     return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
 }
 
-// Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
+// Cases with the same key form a group. Groups keep the order of their first cases, unless --shuffle permutes them.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
     plan->groups = 0;
@@ -5555,49 +5491,79 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
+}
 
-// Whether the wanted word names something of that kind; best: the nearest name.
-static bool kbi_names(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+// Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
+// alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
+static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
+    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -(cases) * 2^32 + first case
+    for (int g = 0, first = 0, end; g < groups; g++, first = end) {
+        end = kbi_group_end(plan, first);
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + first;
+    }
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    plan->n = plan->groups = 0;
+    for (int k = 0; k < groups; k++) {
+        int first = (int)(dealt[k] & 0xffffffff), count = (int)((first - dealt[k]) >> 32), turn = k % shards;
+        bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
+        plan->groups += own;
+        plan->n += own ? count : 0;
+        for (int i = first; i < first + count && !own; i++) plan->cases[i].group += groups;
+    }
+    KBENCH_FREE(dealt);
+    qsort(plan->cases, (size_t)plan->n_all, sizeof *plan->cases, kbi_order_cases);
+}
+
+// --- names on the command line ---
+
+enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
+
+// Whether best->wanted is a registered name of this kind. Sets the nearest name.
+static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, int kind) {
     bool found = false;
 #define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
     for (int k = 0; k < all->n && !found; k++) {
         const kb_entry* e = all->of[k];
-        if (what == KBI_NAMES_OP)
-            KBI_OFFER(e->operation), found |= !strchr(best->wanted, ',') && kbi_means(best->wanted, e->operation);
-        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        if (kind == KBI_NAME_OP)
+            KBI_OFFER(e->operation),
+                found |= !strchr(best->wanted, ',') && kbi_names_operation(best->wanted, e->operation);
+        if (kind == KBI_NAME_IMPL) KBI_OFFER(e->implementation);
         for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
             bool sized = a->type == KB_AXIS_SIZE;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
-            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
-            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            if (a->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(a->name);
+            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
             for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
-            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
         }
     }
 #undef KBI_OFFER
     return found;
 }
 
-// Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what) {
+// Whether each word of the lists is a registered name; of NAME=LIST, only NAME. false: an error was printed.
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_names(&arena, all, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, kind)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            next = kind == KBI_NAME_AXIS ? p + strlen(p) : kbi_word(p, &n);
             best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
-            good = kbi_names(&arena, all, &best, what);
+            good = kbi_find_name(&arena, all, &best, kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
-                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
-                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
+                          kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
     }
     kbi_arena_free(&arena);
@@ -5610,36 +5576,34 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// false after an error message, also when nothing matched.
+// Makes the plan, which kbi_plan_free frees. false: an error was printed, also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
+    if (!all->n) kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages");
+#else
     if (!all->n)
-        return kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages"),
-               false;
+        kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
+                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call "
+                  "kb_add once with one of its entries",
+                  kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
 #endif
-    if (!all->n)
-        kbi_error(
-            "no benchmark is registered in this program%s; a linker takes from a static library only what is called: "
-            "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
-            "an entry of its own",
-            kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
     const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
-    kbi_patterns with, without;
-    with.n = without.n = 0;
+    kbi_patterns filter, exclude;
+    filter.n = exclude.n = 0;
     bool good = all->n > 0;
-    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_naming)i);
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    good = good && kbi_patterns_compile(&filter, &o->filter) && kbi_patterns_compile(&exclude, &o->exclude);
     int n = 0;
     for (int i = 0; good && i < plan->n; i++) {
         const char* name = plan->cases[i].name;
-        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+        if ((!filter.n || kbi_patterns_match(&filter, name)) && !kbi_patterns_match(&exclude, name))
             plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
+    kbi_patterns_free(&filter);
+    kbi_patterns_free(&exclude);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -5647,7 +5611,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     return true;
 }
 
-// What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
     r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
@@ -5663,29 +5626,24 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->audit = !o->on[KBI_OPTION_no_audit];
     r->seed = o->seed;
     r->precision = o->precision;
-    r->min_time = o->min_time;
-    r->max_time = o->max_time;
-    r->warmup_time = o->warmup_time;
-    r->warmup_samples = o->warmup_count;
-    r->samples = o->iters;
-    r->rounds = o->rounds;
-    r->launches = o->launches;
-    r->min_samples = o->min_samples;
-    r->max_samples = o->max_samples;
+    r->min_time = o->min_time, r->max_time = o->max_time;
+    r->warmup_time = o->warmup_time, r->warmup_samples = o->warmup_count;
+    r->samples = o->iters, r->rounds = o->rounds, r->launches = o->launches;
+    r->min_samples = o->min_samples, r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// What is to be looked into when the cases have been measured, as bits; host: of host work alone.
-static unsigned kbi_wishes(bool host) {
+// Bits of the instruments that profile cases after they were timed. host: only those that profile host work.
+static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
 }
 
-// --- cases that a record stands for ---
+// --- records of earlier runs that replace a measurement (--resume) ---
 
-static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // the caller frees the array
     kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
@@ -5694,8 +5652,8 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
     return cases;
 }
 
-// Whether a record stands for each case of the group that begins here, as far as it runs here.
-static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int first) {
+// Whether each case that runs here, of the group that begins at `first`, has a record.
+static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
         any |= cases[i].record != NULL;
@@ -5704,24 +5662,25 @@ static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int firs
     return any;
 }
 
-static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
     bool any = false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
     return any;
 }
 
+// Sets the records of cases whose whole group has been measured on this machine. false: an error was printed.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
     for (int first = 0, end; first < plan->n; first = end) {
-        bool whole = kbi_recalled(cases, plan, first);
+        bool whole = kbi_group_recorded(cases, plan, first);
         end = kbi_group_end(plan, first);
         for (int i = first; i < end && !whole; i++) cases[i].record = NULL;
     }
     return true;
 }
 
-// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+// Removes recorded cases from a plan that is only listed. false: an error was printed.
 static bool kbi_plan_recall(kbi_plan* plan) {
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -5729,8 +5688,7 @@ static bool kbi_plan_recall(kbi_plan* plan) {
     plan->groups = 0;
     for (int i = 0; i < plan->n; i++) {
         if (cases[i].record) continue;
-        plan->groups += !n || cases[i].group != cases[n - 1].group;
-        cases[n] = cases[i];
+        plan->groups += !n || plan->cases[i].group != plan->cases[n - 1].group;
         plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
@@ -5812,8 +5770,8 @@ typedef struct kbi_timer {
     const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*alone)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
-    bool by_clock;                      // the host's: a sample is as many calls of the block as the clock needs
+    void (*replay)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
+    bool host_clock;                     // the host's: a sample is as many calls of the block as the clock needs
     bool steady;                        // settled from the start
 } kbi_timer;
 
@@ -5867,10 +5825,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     char* base;
     size_t bytes, shift; // shift: of base in what was allocated
     kb_place place;
-    bool staged;  // lies on the stage, and is not given back by itself
+    bool shared;  // lies on the stage, and is not given back by itself
     bool changed; // by the timed block, since it was held
     int ordinal;  // of the call's blocks
-    char* held;   // what was in it when the timed loop was entered (a call ended); NULL: not kept
+    char* saved;  // what was in it when the timed loop was entered (a call ended); NULL: not kept
     struct kbi_block* next;
 } kbi_block;
 
@@ -5878,29 +5836,31 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
 // small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
 // saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
 // distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
-typedef struct kbi_stage {
+typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
     size_t size, stride;   // stride: from one copy of the data to the next
-    struct kbi_memory* on; // whose contents lie there
-} kbi_stage;
+    struct kbi_memory* owner; // whose contents lie there
+} kbi_shared_buffers;
 
 typedef struct kbi_memory {
     kbi_block* blocks;
     kbi_block* kept;          // the call's before, with their contents, in their order: the next ones to be taken
-    kbi_stage* stage;         // NULL: every block is an allocation of its own
-    size_t laid, most;        // bytes that the blocks of this call take on a stage; the most that any call took
-    struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
+    kbi_shared_buffers* shared; // NULL: every block is an allocation of its own
+    size_t layout_bytes,
+        layout_peak;             // bytes that the blocks of this call take on a stage; the most that any call took
+    struct kbi_memory* original; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
-    size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
+    size_t copy_offset,
+        used_bytes;           // where a copy begins; the first: bytes from the stage's begin that all of them took
     char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
-    bool strayed;             // a block did not fit where the first call's had
+    bool separate;            // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;               // the last call left its blocks to the next one
+    bool keep;                // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
-    int64_t read_bytes, held;      // their size; what was kept of them
-    bool unheld;                   // what an output held was not kept, for want of room
+    int64_t output_bytes, saved_bytes; // their size; what was kept of them
+    bool unsaved;                      // what an output held was not kept, for want of room
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
@@ -5908,52 +5868,52 @@ typedef struct kbi_memory {
 
 // clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
 typedef enum kbi_phase { // look inside: in a call of its own, after the audit
-    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
+    KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_order { // what the conductor of several runs wants of this one
-    KBI_BY_ITSELF,       // there is none: the engine says when it is enough
-    KBI_HOLD,            // rest between audit and warm-up
-    KBI_CAPTURE,         // run the block once into a capture that the conductor has begun, and hold again
-    KBI_SLOT,            // take samples up to slot_end, then rest
-    KBI_FINISH           // no more samples
-} kbi_order;
+typedef enum kbi_command { // what the conductor of several runs wants of this one
+    KBI_UNMANAGED,         // there is none: the engine says when it is enough
+    KBI_HOLD,              // rest between audit and warm-up
+    KBI_CAPTURE,           // run the block once into a capture that the conductor has begun, and hold again
+    KBI_SLOT,              // take samples up to slot_end, then rest
+    KBI_FINISH             // no more samples
+} kbi_command;
 
-typedef struct kbi_place { // among those that are measured in turn
-    kbi_order order;
-    bool in_turn;     // others are measured between its samples
+typedef struct kbi_schedule { // among those that are measured in turn
+    kbi_command command;
+    bool interleaved; // others are measured between its samples
     kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
-    bool resting;     // it returned so
+    bool suspended;   // it returned so
     int64_t slot_end; // samples to have before another one's turn
-    int settling;     // runs of the block to come that settle it in its slot, and are no samples
-    double* settled;  // where the times of these go; NULL: nowhere
-    bool stand_in;    // a copy for --rotate, or the baseline's control: it has no results of its own
-} kbi_place;
+    int discard;      // runs of the block to come that settle it in its slot, and are no samples
+    double* discarded_ns; // where the times of these go; NULL: nowhere
+    bool is_copy;         // a copy for --rotate, or the baseline's control: it has no results of its own
+} kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
 typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
     double ns[KBI_WINDOW];
     int n;
-    int64_t begin;
+    int64_t start_ns;
     double median, clock; // of the window before
 } kbi_window;
 
 typedef struct kbi_body_call { // of the benchmark function
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
-    kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
+    kbi_unit unit, next_unit;  // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over;                 // KB_SAMPLE ended
-    bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
+    bool ended;                // KB_SAMPLE ended
+    bool loop_entered, restored; // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
-    const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
-    int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
+    const char* forbidden_call; // the function of kbench that the timed block called, which no block may; or NULL
+    int profile_runs, marked;   // runs of the block to come, the last one between marks, for a profiler; the case's
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
-    int64_t warm_units, phase_began;
+    int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
@@ -5961,16 +5921,16 @@ typedef struct kbi_work { // what is known of the timed block
     bool host;            // it is host work
     unsigned expect;
     int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
-    bool within;                // it was captured, and all its copies stay within the device
+    bool on_device;             // it was captured, and all its copies stay within the device
     int64_t estimate_ns;        // the least that it was seen to take
     bool checked;               // in a call of its own
     int line;                   // of KB_TIME in its file
-    bool called;                // by pointer, in an entry that returns: no compiler can remove it
-    int empty;                  // which of the empty kernels has about as many bytes of arguments
+    bool by_pointer;            // by pointer, in an entry that returns: no compiler can remove it
+    int empty_kernel;           // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
-    int looks, beside;          // after which the device was asked whether it is at work; those that found it so
-    bool again, refused;        // the audit runs the block once more; capture refused it, and nobody said why
+    int busy_checks, busy;      // after which the device was asked whether it is at work; those that found it so
+    bool repeat_audit;          // the audit runs the block once more
     bool captured;              // the audit's run is being captured
     const kbi_verdict* verdict; // of the inspection; NULL: there was none
 } kbi_work;
@@ -5979,31 +5939,31 @@ enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
     int64_t capacity; // of m.samples
-    int64_t next_look;
+    int64_t next_check;
     bool open;     // a sample was begun, and not all of its launches are done
     bool gated;    // launches can wait behind a gate
     int alarms;    // of the gate's watchdog, in a row
-    int stops;     // of the process, when the sample was begun
+    int stop_count; // of the process, when the sample was begun
     int launches;  // whose mean is a sample
     int64_t batch; // calls of the block that the host's clock times together
     bool resolved; // they are long enough for the clock
     kbi_load load; // of the machine, when the first sample began
-    double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
-    int64_t taken; // runs in it
+    double sum_ns; // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
+    int64_t sum_runs; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
     bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
 
-enum { KBI_EARLY = 4, KBI_TURNS = 24, KBI_COMPARISONS = 4 };
+enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
 typedef struct kbi_work_change {   // what tells whether later launches do what the first ones did
-    double early[KBI_EARLY]; // ns of the warm-up's first launches, each alone
-    int n;                   // how many
-    double clock;            // MHz when they began; NaN: not known
-    double turns[KBI_TURNS]; // ns of launches in a row behind the samples, each alone
+    double early_ns[KBI_EARLY];    // ns of the warm-up's first launches, each alone
+    int n_early;                   // how many
+    double early_mhz;              // MHz when they began; NaN: not known
+    double single_ns[KBI_SINGLES]; // ns of launches in a row behind the samples, each alone
     int compared;            // launches captured again
-    char differ[160];        // what their times say; "": nothing
+    char finding[160];       // what their times say; "": nothing
 } kbi_work_change;
 
 // What happens to cases, in the process that measures them. A worker sends it to the supervisor.
@@ -6011,7 +5971,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
     KBI_ENTER,     // the case goes on
     KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
-    KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
+    KBI_STATUS,    // kbi_measured: the case has its flag, which stands if its function ends the process
     KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
     KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // of all that was asked for; index 0: the process can measure no more
@@ -6031,16 +5991,16 @@ typedef struct kbi_run {
     const kbi_recipe* recipe;
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
-    const kbi_case* of;
+    const kbi_case* bench_case;
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
-    int64_t began, shown; // shown: when it was, or would have been
+    int64_t start_ns, beat_ns; // shown: when it was, or would have been
     uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
-    kbi_place place;
+    kbi_schedule schedule;
     kbi_body_call call;
     kbi_work work;
     kbi_sampling sampling;
-    kbi_work_change alike;
+    kbi_work_change work_change;
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
@@ -6072,21 +6032,21 @@ static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
-    if (timed && !run->call.called) run->call.called = name;
+    if (timed && !run->call.forbidden_call) run->call.forbidden_call = name;
 }
 
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-static void kbi_give_word(kbi_run* run, kb_status status) {
+static void kbi_set_status(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
+    if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
-    kbi_give_word(run, KB_FAILED);
+    kbi_set_status(run, KB_FAILED);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -6106,19 +6066,19 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
 
 // Whether this launch is timed alone, to be held against others.
 static bool kbi_timed_alone(const kbi_run* run) {
-    bool early = run->call.unit == KBI_WARM && run->alike.n < KBI_EARLY;
-    return early || run->call.phase == KBI_PHASE_TURNS;
+    bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
+    return early || run->call.phase == KBI_PHASE_SINGLES;
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->call.unit == KBI_SAMPLE && run->place.settling > 0) {
-        if (run->place.settled) *run->place.settled++ = ns;
-        run->place.settling--;
+    if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
+        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
+        run->schedule.discard--;
         return;
     }
     if (run->call.unit == KBI_WARM) { // the first run may have loaded code
         if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
-        if (run->alike.n < KBI_EARLY) run->alike.early[run->alike.n++] = ns;
+        if (run->work_change.n_early < KBI_EARLY) run->work_change.early_ns[run->work_change.n_early++] = ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
         return;
     }
@@ -6138,12 +6098,11 @@ enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES =
 enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
 // clang-format off
 enum kbi_function {
-    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
-    KBI_F_SPIN, KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_SPIN, KBI_F_COUNT
 };
 // clang-format on
-static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
-                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
+static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
+                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
 // Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
 // what its events read grows by up to 0.6 us with them.
@@ -6199,7 +6158,7 @@ typedef struct kbi_gpu {
     unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
-    kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
+    kbi_cu_wait wait_value;           // NULL: there is no gate
     kbi_cu_number number_of;          // of the stream
     unsigned long long stream_number; // 0: not known
     char* clean;                      // what eviction reads; never written after start
@@ -6325,19 +6284,19 @@ typedef struct kbi_insight { // what instruments have found so far
 
 static struct kbi_meter {
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
-    double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
-    bool told;                      // them
+    bool roofs_known;               // whether roofs and core are set
     int64_t wall_start, wall_end;   // of the runs that are timed, ns
     double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
     double pass_bias;               // and those around a single run
     volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stood;                  // ns of samples in which that happened
+    int64_t stopped_ns;             // ns of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
-    bool coarse;                // the thread's clock is too coarse to tell
+    int64_t undisturbed,
+        disturbed;              // of the latest cases: samples that ran through, or that others had the processor in
+    bool thread_clock_coarse;   // the thread's clock is too coarse to tell
     char folder[4096];          // in which calls begin; "": not known
-    volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
-    uintptr_t running;          // the case whose function is at work
+    volatile uintptr_t* escaped; // shared with what functions fork: the case whose function such a process left
+    uintptr_t running_case;      // the case whose function is at work
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -6396,11 +6355,11 @@ typedef struct kbi_process_state {
 } kbi_process_state;
 
 // The process as it was before the first function ran.
-static struct kbi_before {
+static struct kbi_process_start {
     bool known;
     fenv_t floats;
     kbi_process_state state;
-} kbi_before;
+} kbi_process_start;
 
 // A number of /proc/self/status, such as "Threads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
@@ -6455,33 +6414,33 @@ static kbi_process_state kbi_process_state_now(void) {
 }
 
 // Puts back what would change the times or the end of other cases in this process: timers and rounding.
-static void kbi_before_restore(void) {
+static void kbi_process_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (kbi_before.known) fesetenv(&kbi_before.floats);
+    if (kbi_process_start.known) fesetenv(&kbi_process_start.floats);
 }
 
-static int64_t kbi_others_ran(void) {
+static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
-static const char* kbi_left_behind(bool gpu) {
-    kbi_before_restore();
-    if (!kbi_before.known) return NULL;
-    const kbi_process_state *was = &kbi_before.state, left = kbi_process_state_now();
+static const char* kbi_process_changed(bool gpu) {
+    kbi_process_restore();
+    if (!kbi_process_start.known) return NULL;
+    const kbi_process_state *was = &kbi_process_start.state, left = kbi_process_state_now();
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < KBI_COUNT(left.same); i++)
         if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
     if (left.files > was->files + 64) return "it left files open";
     if (left.memory > was->memory + physical / 16) return "it left memory allocated";
     if (left.threads <= was->threads) return NULL;
-    int64_t ran = kbi_others_ran();
+    int64_t ran = kbi_other_threads_ns();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
-    return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
+    return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6554,7 +6513,7 @@ static double kbi_measure_wall_bias(bool single) {
 
 // Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
 // the compiler knew: then the compiler may have removed the block, or done its work in advance.
-static int32_t kbi_keeps(const kb_build* build, int line) {
+static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
@@ -6567,11 +6526,11 @@ static int32_t kbi_keeps(const kb_build* build, int line) {
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
-static void kbi_went_on(int number) {
-    signal(number, kbi_went_on);
+static void kbi_count_stop(int number) {
+    signal(number, kbi_count_stop);
     kbi_meter.stops = kbi_meter.stops + 1;
 }
-static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
+static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
 
 // Runs of the block between two readings of the clock.
 static int64_t kbi_wall_runs(const kbi_run* run) {
@@ -6587,7 +6546,7 @@ static int64_t kbi_wall_begin(kbi_run* run) {
                  "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
     if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
-    run->sampling.stops = kbi_meter.stops;
+    run->sampling.stop_count = kbi_meter.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
@@ -6598,14 +6557,15 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 // shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
 // comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
-    if (run->call.unit != KBI_SAMPLE || kbi_meter.coarse || (run->backend->gpu && !run->work.host)) return false;
+    if (run->call.unit != KBI_SAMPLE || kbi_meter.thread_clock_coarse || (run->backend->gpu && !run->work.host))
+        return false;
     const kbi_turn now = kbi_turn_now();
     const double ran = (double)(now.ran - kbi_meter.turn.ran);
-    kbi_meter.coarse = ran <= 0;
+    kbi_meter.thread_clock_coarse = ran <= 0;
     const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_meter.turn.waits;
-    if (kbi_meter.coarse || ran >= 1e7 || now.waits < 0) return false;
-    if (!stood) return kbi_meter.kept++, false;
-    return 2 * ++kbi_meter.lost <= kbi_meter.kept + 8;
+    if (kbi_meter.thread_clock_coarse || ran >= 1e7 || now.waits < 0) return false;
+    if (!stood) return kbi_meter.undisturbed++, false;
+    return 2 * ++kbi_meter.disturbed <= kbi_meter.undisturbed + 8;
 }
 
 enum { KBI_BATCH_MAX = 1 << 30 };
@@ -6619,9 +6579,9 @@ static void kbi_wall_end(kbi_run* run) {
     }
     double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
-    if (run->sampling.stops != kbi_meter.stops) {
-        kbi_meter.stood += now - kbi_meter.wall_start;
-        run->call.phase_began += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
+    if (run->sampling.stop_count != kbi_meter.stops) {
+        kbi_meter.stopped_ns += now - kbi_meter.wall_start;
+        run->call.phase_start_ns += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
         run->m.retaken++;
         return;
     }
@@ -6630,19 +6590,19 @@ static void kbi_wall_end(kbi_run* run) {
         double ran = (double)(kbi_turn_now().ran - kbi_meter.turn.ran), busy = KBI_MIN(ns, ran);
         bool warm = run->call.unit == KBI_WARM;
         kbi_add_sample(run, warm ? ns : busy);
-        if (warm) run->alike.early[run->alike.n - 1] = busy;
+        if (warm) run->work_change.early_ns[run->work_change.n_early - 1] = busy;
         return;
     }
     if (kbi_wall_lost(run, ns)) {
         run->m.retaken++;
         return;
     }
-    run->sampling.sum += ns;
-    run->sampling.taken += runs;
-    run->sampling.open = run->sampling.taken < launches;
+    run->sampling.sum_ns += ns;
+    run->sampling.sum_runs += runs;
+    run->sampling.open = run->sampling.sum_runs < launches;
     if (run->sampling.open) return;
-    kbi_add_sample(run, run->sampling.sum / (double)launches);
-    run->sampling.sum = 0, run->sampling.taken = 0;
+    kbi_add_sample(run, run->sampling.sum_ns / (double)launches);
+    run->sampling.sum_ns = 0, run->sampling.sum_runs = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
     if (run->call.unit == KBI_WARM && grows) {
         double factor = ns > 0 ? target / ns : 10;
@@ -6663,7 +6623,8 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.by_pointer ? KBI_KEPT_BY_CALL
+                                           : kbi_kept_values(kbi_build_of(run->bench_case->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -6708,7 +6669,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
     kbi_roofs_clear(&m->roofs);
     kbi_roofs_clear(&m->core);
-    if (kbi_meter.told) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
+    if (kbi_meter.roofs_known) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
     for (int i = 0; i < 3; i++) m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
@@ -6758,13 +6719,15 @@ static const kbi_backend kbi_cpu = {
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
+enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
 // Plain host memory needs no GPU.
-static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
+static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
+    return place == KB_HOST ? &kbi_cpu : b;
+}
 
 // --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
 
@@ -6779,23 +6742,23 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
 // By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
 // other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
 // host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
-static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
-    if (b->gpu) return stage ? placement % (KBI_STAGE_PAGE / 512) * 512 : 0;
+static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool stage) {
+    if (b->gpu) return stage ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
 }
 
 // --- outputs: restored for the last run, so that only that run can have written them
 
 // Whether a block equals its saved copy, as far as 16 looks can tell.
-static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_home(run->backend, block->place);
+    const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
         b->memory.copy(now, block->base + KBI_GUARD + at, n);
-        b->memory.copy(then, block->held + at, n);
+        b->memory.copy(then, block->saved + at, n);
         if (memcmp(now, then, n) != 0) return false;
     }
     return true;
@@ -6806,122 +6769,124 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
     return i < 64 * KBI_READ_WORDS && (m->read[i / 64] >> i % 64 & 1) != 0;
 }
 
-static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_home(run->backend, block->place);
-    if (!block->held) {
-        block->held = (char*)b->memory.alloc(block->place, block->bytes);
-        if (!block->held) {
-            run->memory.unheld = true;
+static void kbi_save_block(kbi_run* run, kbi_block* block) {
+    const kbi_backend* b = kbi_block_backend(run->backend, block->place);
+    if (!block->saved) {
+        block->saved = (char*)b->memory.alloc(block->place, block->bytes);
+        if (!block->saved) {
+            run->memory.unsaved = true;
             return;
         }
-        if (block->place == KB_DEVICE) run->memory.held += (int64_t)block->bytes;
+        if (block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
+    b->memory.copy(block->saved, block->base + KBI_GUARD, block->bytes);
 }
 
 // Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
 // all blocks if they are small. A block that is still as the call before left it is an output.
-static void kbi_hold(kbi_run* run) {
+static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
     int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
     if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) {
-        m->unheld = true;
+        m->unsaved = true;
         return;
     }
     for (kbi_block* block = m->blocks; block; block = block->next) {
         if (!block->bytes || (!embedded && !kbi_read_later(m, block))) continue;
-        block->changed = block->held && kbi_block_as_held(run, block);
-        if (!block->changed) kbi_hold_block(run, block);
+        block->changed = block->saved && kbi_block_unchanged(run, block);
+        if (!block->changed) kbi_save_block(run, block);
     }
 }
 
 // Restores the outputs; false: none was saved.
-static bool kbi_put_back(kbi_run* run) {
+static bool kbi_restore_outputs(kbi_run* run) {
     bool any = false;
     for (kbi_block* block = run->memory.blocks; block; block = block->next) {
-        if (!block->held) continue;
+        if (!block->saved) continue;
         any = true;
-        block->changed = !kbi_block_as_held(run, block);
-        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        block->changed = !kbi_block_unchanged(run, block);
+        kbi_block_backend(run->backend, block->place)
+            ->memory.copy(block->base + KBI_GUARD, block->saved, block->bytes);
     }
     return any;
 }
 
 // Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
-static bool kbi_last_run(const kbi_run* run, bool stale) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
+static bool kbi_output_seen(const kbi_run* run, bool stale) {
+    const kbi_block* block = run->call.restored ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
+        if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
     return false;
 }
 
 // --- the stage: shared buffers, the same for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
-static size_t kbi_stage_at(size_t laid, size_t total) {
-    size_t boundary = total >= KBI_STAGE_LARGE ? KBI_STAGE_PAGE : 512;
+static size_t kbi_shared_align(size_t laid, size_t total) {
+    size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
     return (laid + boundary - 1) & ~(boundary - 1);
 }
 
 // What an implementation takes of a stage, with the copies of its data so far from each other.
-static size_t kbi_stage_span(const kbi_memory* m, size_t stride) {
-    return m->most ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->most : 0;
+static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
+    return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
 // NULL: it has to be an allocation of its own.
-static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
+static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
-    size_t at = kbi_stage_at(m->laid, total);
-    kbi_memory* first = m->first ? m->first : m;
-    if (m->stage && at + total > m->most) m->strayed = first->strayed = true;
-    if (m->stage && m->strayed) return NULL;
-    m->laid = at + total;
-    m->most = KBI_MAX(m->most, m->laid);
-    if (m->stage) first->reached = KBI_MAX(first->reached, m->at + m->laid);
-    return m->stage ? m->stage->base + m->at + at : NULL;
+    size_t at = kbi_shared_align(m->layout_bytes, total);
+    kbi_memory* first = m->original ? m->original : m;
+    if (m->shared && at + total > m->layout_peak) m->separate = first->separate = true;
+    if (m->shared && m->separate) return NULL;
+    m->layout_bytes = at + total;
+    m->layout_peak = KBI_MAX(m->layout_peak, m->layout_bytes);
+    if (m->shared) first->used_bytes = KBI_MAX(first->used_bytes, m->copy_offset + m->layout_bytes);
+    return m->shared ? m->shared->base + m->copy_offset + at : NULL;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n) {
     for (int i = 0; i < n; i++) {
         if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
         memories[i]->saved = NULL;
-        memories[i]->stage = NULL;
+        memories[i]->shared = NULL;
     }
     if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
-static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
+static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
+    size_t largest = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
-    s->stride = kbi_stage_at(largest, largest);
-    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
+    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->layout_peak);
+    s->stride = kbi_shared_align(largest, largest);
+    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_shared_span(memories[i], s->stride));
     if (!s->size) return false;
-    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
-    s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_PAGE + shift);
+    s->base = (char*)((((uintptr_t)s->allocated + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) + shift);
     bool good = s->allocated != NULL;
     for (int i = 0; i < n && good; i++) {
         kbi_memory* m = memories[i];
-        m->stage = s;
-        if (n < 2 || !m->most) continue;
-        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        m->shared = s;
+        if (n < 2 || !m->layout_peak) continue;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_shared_span(m, s->stride));
         good = m->saved != NULL;
     }
-    if (!good) kbi_stage_close(s, memories, n);
+    if (!good) kbi_shared_close(s, memories, n);
     return good;
 }
 
 // Untimed, before the gate: what the last one left is saved, and what this one left is restored.
-static void kbi_stage_enter(kbi_memory* m) {
-    kbi_stage* s = m->stage;
-    if (m->first) m = m->first;
-    if (!s || s->on == m) return;
-    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
-    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
-    s->on = m;
+static void kbi_shared_enter(kbi_memory* m) {
+    kbi_shared_buffers* s = m->shared;
+    if (m->original) m = m->original;
+    if (!s || s->owner == m) return;
+    if (s->owner && s->owner->saved && s->owner->used_bytes)
+        s->backend->memory.copy(s->owner->saved, s->base, s->owner->used_bytes);
+    if (m->saved && m->used_bytes) s->backend->memory.copy(s->base, m->saved, m->used_bytes);
+    s->owner = m;
 }
 
 // --- blocks
@@ -6932,10 +6897,10 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** lis
         kbi_block* block = *list;
         *list = block->next;
         *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
-        const kbi_backend* home = kbi_home(b, block->place);
+        const kbi_backend* home = kbi_block_backend(b, block->place);
         if (!lost || home == &kbi_cpu) {
-            if (block->held) home->memory.release(block->place, block->held);
-            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+            if (block->saved) home->memory.release(block->place, block->saved);
+            if (!block->shared) home->memory.release(block->place, block->base - block->shift);
         }
         KBENCH_FREE(block);
     }
@@ -6945,39 +6910,39 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** lis
 static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     kbi_blocks_free(b, m, &m->blocks, lost);
     kbi_blocks_free(b, m, &m->kept, lost);
-    m->laid = 0;
+    m->layout_bytes = 0;
     m->taken = 0;
-    m->held = 0;
-    if (m->copies <= 1) m->reached = 0; // the copies end after the first
+    m->saved_bytes = 0;
+    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the first
 }
 
 // Leaves everything as it is for the next call of the function.
-static void kbi_memory_keep(kbi_run* run) {
+static void kbi_memory_reuse(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
         kbi_block* block = m->blocks;
         m->blocks = block->next;
-        if (block->bytes && kbi_read_later(m, block)) kbi_hold_block(run, block);
+        if (block->bytes && kbi_read_later(m, block)) kbi_save_block(run, block);
         block->next = m->kept;
         m->kept = block;
     }
-    m->laid = 0;
+    m->layout_bytes = 0;
     m->taken = 0;
 }
 
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* home = kbi_home(b, place);
+    const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
-    char* staged = kbi_stage_place(b, m, place, total);
+    char* staged = kbi_shared_place(b, m, place, total);
     kbi_block* block = m->kept; // as the call before left it, unless this one wants another
-    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+    if (block && (block->place != place || block->bytes != bytes || (block->shared ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
     }
     if (block) {
         m->kept = block->next;
     } else {
-        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        size_t shift = staged ? 0 : kbi_placement_shift(home, m->placement, false);
         char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
         if (!base) return NULL;
         block = (kbi_block*)kbi_grow(NULL, sizeof *block);
@@ -6985,7 +6950,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         block->base = base + shift;
         block->bytes = bytes, block->shift = shift;
         block->place = place;
-        block->staged = staged != NULL;
+        block->shared = staged != NULL;
         home->memory.set(block->base, KBI_GUARD_BYTE, total);
         home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
@@ -7004,7 +6969,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
 // rounding to 256 bytes adds behind the block is guard, too.
 static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
     static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* home = kbi_home(b, block->place);
+    const kbi_backend* home = kbi_block_backend(b, block->place);
     size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
     home->memory.copy(bytes, block->base, KBI_GUARD);
     for (int i = KBI_GUARD - 1; i >= 0; i--)
@@ -7040,7 +7005,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
     else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+    else if (run->call.sampled && !run->call.ended && run->call.unit == KBI_NO_UNIT)
         kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
     if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
@@ -7060,20 +7025,20 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 }
 
 // What is read after the loop of the first call is an output.
-static void kbi_mark_read(kbi_run* run, const void* p) {
+static void kbi_mark_output(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
     if (!block || kbi_read_later(m, block)) return;
     int i = block->ordinal;
-    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    m->unsaved |= i >= 64 * KBI_READ_WORDS;
     if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
-    m->read_bytes += (int64_t)block->bytes;
+    m->output_bytes += (int64_t)block->bytes;
 }
 
 // Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
 // not give has the size that the function says.
-static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+static bool kbi_range_valid(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
@@ -7088,15 +7053,16 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
+static bool kbi_copy_valid(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
     kbi_note_call(kb, what, false);
-    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+    return kbi_range_valid(kb->run, what, memory, n, 1, "bytes") &&
+           kbi_range_valid(kb->run, what, host, n, 1, "bytes");
 }
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
-    kbi_mark_read(kb->run, from);
+    if (!kbi_copy_valid(kb, "kb_to_host", from, host, bytes)) return;
+    kbi_mark_output(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
@@ -7117,7 +7083,7 @@ void* kb_host_copy(kb_state* kb, const void* p) {
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -7125,7 +7091,7 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     uint32_t tensor = run->call.fills++;
     kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
-    if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
+    if (!kbi_range_valid(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     if (kind < KB_ZERO || kind > KB_IOTA) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
         return;
@@ -7145,6 +7111,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_meter.gpu.error;
 }
 
+// Stores the address of a driver function in *function; NULL: this driver does not have it.
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
@@ -7158,10 +7125,24 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-static void kbi_ptx_put(kbi_text* to); // stands behind the code
+// Stores the addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of
+// them is missing, and its pointer is NULL.
+static bool kbi_find_all(void* library, const char* names, void* functions) {
+    char name[64], *to = (char*)functions;
+    void* p = NULL;
+    bool all = true;
+    for (; sscanf(names, "%63s", name) == 1; names += strspn(names, " ") + strlen(name), to += sizeof p) {
+        kbi_find(library, name, &p);
+        memcpy(to, &p, sizeof p);
+        all &= p != NULL;
+    }
+    return all;
+}
 
-// Unless the first argument is zero, the first thread of each block writes to a cache line of its own: at the end of
-// a kernel its writes are flushed, which takes time that events see and CUPTI does not.
+static void kbi_ptx_put(kbi_text* to); // the last section defines it
+
+// Appends the empty kernels. Unless the first argument is zero, the first thread of each block writes to a cache line
+// of its own. The GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -7173,7 +7154,7 @@ static void kbi_empty_put(kbi_text* to) {
                  i, kbi_empty_bytes[i], kbi_empty_bytes[i] - 8);
 }
 
-// Compiles a module and finds its functions: 0, or a CUresult.
+// Compiles a module and finds n functions in it; returns 0 or a CUresult.
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
@@ -7199,18 +7180,19 @@ static bool kbi_load_functions(char why[200]) {
     kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_ALL; i++) {
-        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
-        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
+    memcpy(names, kbi_function_names, sizeof kbi_function_names);
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
+        snprintf(empty[i], sizeof *empty, "kbi_empty_%d", i);
+        names[KBI_F_COUNT + i] = empty[i];
     }
     int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
-    if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+    if (error) return snprintf(why, 200, "the driver did not load kbench's own kernels (CUresult %d)", error), false;
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set; i++) {
         set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
         set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return !error;
+    return true;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -7225,7 +7207,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     arguments[0] = NULL;
-    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+    if (shape->writes) // to another line each time: the distance of a line from a multiprocessor varies
         arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
     if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
@@ -7233,7 +7215,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-// A grid that fills the device; such kernels go over memory in a loop.
+// Launches a grid that fills the device, for kernels that loop over memory.
 static int kbi_launch_wide(enum kbi_function f, void** arguments) {
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
@@ -7244,62 +7226,50 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
-static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
-    uint64_t n = bytes / 16;
-    void* arguments[] = { &to, &from, &n };
-    kbi_launch_wide(KBI_F_COPY, arguments);
-}
-
-// Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
+// Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
 static void kbi_look_persisting(void) {
-    size_t aside = 0;
-    kbi_meter.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
+    size_t bytes = 0;
+    kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
 
 // The buffer is only read: dirty lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_meter.gpu.clean, kbi_meter.gpu.clean_bytes); }
 
-// --- the gate: what is queued behind it starts when the host opens it ---
+// --- the gate: work that is queued behind it starts when the host opens it ---
 
+// The watchdog of the gate. A block that waits for the GPU behind a closed gate would never end.
 static void kbi_gate_alarm(int number) {
-    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 may select, forgets the handler
     if (kbi_meter.gpu.flag) *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.alarmed = 1;
 }
 
-static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
-    setitimer(ITIMER_REAL, &t, NULL);
-}
-
 static void kbi_gate_close(void) {
+    const struct itimerval watchdog = { { 0, 0 }, { KBI_GATE_SECONDS, 0 } };
     kbi_gpu* g = &kbi_meter.gpu;
     *g->flag = 0;
-    g->closed = true;
-    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
-        g->wait_value = NULL;
-    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
-        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
-        void* arguments[] = { &g->device_flag, &deadline };
-        kbi_launch(KBI_F_GATE, 1, 1, arguments);
-    }
-    kbi_gate_watch(KBI_GATE_SECONDS);
+    g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
+    g->gated = g->closed;
+    g->ungated |= !g->closed; // this GPU has no stream memory operations
+    if (!g->closed) return;
+    setitimer(ITIMER_REAL, &watchdog, NULL);
 }
 
 static void kbi_gate_open(void) {
+    const struct itimerval off = { { 0, 0 }, { 0, 0 } };
     if (!kbi_meter.gpu.closed) return;
     __sync_synchronize();
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
-    kbi_gate_watch(0);
-    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the group would only wait as long
+    setitimer(ITIMER_REAL, &off, NULL);
+    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
 
-// --- what the engine asks for ---
+// --- functions of the backend ---
 
-// An earlier case may have chosen another device, or left lines that persist in L2.
+// Prepares a case: an earlier case may have chosen another device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
-    signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
+    signal(SIGALRM, kbi_gate_alarm); // a benchmark function may have changed the handler
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -7324,7 +7294,7 @@ static void kbi_gpu_release(kb_place place, void* p) {
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
     cudaMemsetAsync(p, byte, bytes, kbi_meter.gpu.stream);
-    cudaStreamSynchronize(kbi_meter.gpu.stream); // pinned memory is the host's as well
+    cudaStreamSynchronize(kbi_meter.gpu.stream); // the host may access pinned memory next
 }
 
 static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
@@ -7345,28 +7315,27 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
+// What a benchmark function broke that later cases need, or NULL: all cases use the same context and kb->stream. The
+// driver's number of a stream is compared, because a new stream may have the address of a destroyed one.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
-    unsigned long long now = 0;
+    unsigned long long number = g->stream_number;
     cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
     if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
     if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
-    if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool same =
-        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    bool queried = e == cudaSuccess || e == cudaErrorNotReady;
+    if (queried && number && g->number_of(g->stream, &number) != 0) number = 0;
+    if (number != g->stream_number || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
 static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
 
 static int64_t kbi_gpu_free_bytes(void) {
-    size_t free_now = 0, total = 0;
-    return cudaMemGetInfo(&free_now, &total) == cudaSuccess ? (int64_t)free_now : KB_NONE;
+    size_t free_bytes = 0, total = 0;
+    return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? (int64_t)free_bytes : KB_NONE;
 }
 
 static int64_t kbi_gpu_pool_peak(bool reset) {
@@ -7374,13 +7343,13 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     uint64_t high = 0;
     int device = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
-    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // to what is in use
+    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // 0 sets it to the current use
     cudaMemPoolGetAttribute(pool, reset ? cudaMemPoolAttrUsedMemCurrent : cudaMemPoolAttrUsedMemHigh, &high);
     cudaGetLastError();
     return (int64_t)high;
 }
 
-// The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
+// The current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -7389,18 +7358,18 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
 }
 
-// Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
-// profilers keep the order of launches.
+// Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
     if (begin) cudaProfilerStart();
-    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.mark + (begin ? 1 : 2)), 1, NULL);
+    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.marked + (begin ? 1 : 2)), 1, NULL);
     cudaDeviceSynchronize();
     if (!begin) cudaProfilerStop();
 }
 
-// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
+// captured calls and of the capture's end.
 static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -7421,7 +7390,6 @@ static void kbi_gpu_abandon(void) {
     cudaGetLastError();
     cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
-
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7429,36 +7397,35 @@ static void kbi_gpu_abandon(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-
 static void kbi_nvml_open(kbi_machine* m) {
+    kbi_nvml* n = &kbi_meter.nvml;
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char bus[64];
     int (*init)(void) = NULL;
     int (*handle)(const char*, void**) = NULL;
     int (*driver)(char*, unsigned) = NULL;
     int (*mig)(void*, unsigned*, unsigned*) = NULL;
-    unsigned now = 0, pending = 0;
+    unsigned enabled = 0, pending = 0;
+    unsigned long long mask = 0; // 0x2: an administrator has locked the clocks
     if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
     kbi_find(library, "nvmlInit_v2", &init);
     kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
     kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
     kbi_find(library, "nvmlDeviceGetMigMode", &mig);
-    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_meter.nvml.clock);
-    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_meter.nvml.power);
-    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_meter.nvml.energy);
-    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_meter.nvml.processes);
-    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_meter.nvml.temperature);
-    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_meter.nvml.reasons);
-    if (!init || !handle || init() != 0 || handle(bus, &kbi_meter.nvml.device) != 0) return;
+    kbi_find_all(library,
+                 "nvmlDeviceGetClockInfo nvmlDeviceGetPowerUsage nvmlDeviceGetTotalEnergyConsumption "
+                 "nvmlDeviceGetTemperature nvmlDeviceGetCurrentClocksThrottleReasons "
+                 "nvmlDeviceGetComputeRunningProcesses_v3",
+                 &n->clock);
+    if (!init || !handle || init() != 0 || handle(bus, &n->device) != 0) return;
     if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(kbi_meter.nvml.device, &now, &pending) == 0 ? (int)now : 0;
-    unsigned long long mask = 0; // 0x2: clocks are held at what an administrator set
-    if (kbi_meter.nvml.reasons && kbi_meter.nvml.reasons(kbi_meter.nvml.device, &mask) == 0)
-        m->clocks_locked = (mask & 0x2) != 0;
+    if (mig) m->mig = mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
+    if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
-static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
+// Adds the current reasons for throttling to m.throttle: bits of nvml.h's nvmlClocksEventReasons. An idle GPU and
+// clocks that a user has set are no throttling.
+static void kbi_gpu_throttled(kbi_measured* m) {
     static const struct {
         unsigned long long bit;
         const char* name;
@@ -7467,16 +7434,13 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
+    const kbi_nvml* n = &kbi_meter.nvml;
+    unsigned long long mask = 0;
+    if (!n->device || !n->reasons || n->reasons(n->device, &mask) != 0) return;
     for (int i = 0; i < KBI_COUNT(reasons); i++)
         if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
             kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
                     reasons[i].name);
-}
-
-static void kbi_gpu_throttled(kbi_measured* m) {
-    const kbi_nvml* n = &kbi_meter.nvml;
-    unsigned long long mask = 0;
-    if (n->device && n->reasons && n->reasons(n->device, &mask) == 0) kbi_nvml_reasons(m, mask);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
@@ -7493,25 +7457,25 @@ static void kbi_gpu_sense(kbi_measured* m) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
+  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for timers and profiles.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *size = KBI_ACTIVITY_BYTES;
-    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16, CUPTI wants 8
+    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16 bytes, CUPTI needs 8
     *most = 0;
 }
 
+// Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
 static void kbi_cupti_keep(const kbi_activity* r) {
-    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
     for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
-    if ((!kernel && !copy) || kbi_meter.cupti.n == KBI_SPANS) return;
-    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
-    kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
+    if ((kernel || copy) && kbi_meter.cupti.n < KBI_SPANS && span.start && span.end >= span.start)
+        kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
 static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
@@ -7528,58 +7492,39 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
 
 // What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
-    static const struct {
-        int error, same;
-        const char* why;
-    } known[] = {
-        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35, 0,
-          "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
-          "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
-    };
-    const char* text = NULL;
-    for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
+    if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
+    if (error == 35)
+        advice =
+            "; reading the GPU's counters is not allowed: run as root, give the container CAP_SYS_ADMIN, or load "
+            "the driver with NVreg_RestrictProfilingToAdminUsers=0";
+    if (error == 39) advice = "; another profiler is attached to this process: run it without nsys and ncu";
+    return snprintf(out, 400, "%s: %s (%d)%s", call, text, error, advice), out;
 }
 
 static bool kbi_cupti_load(void) {
-    static const char* const names[] = { "libcupti.so",
+    static const char* const paths[] = { "libcupti.so",
                                          "libcupti.so.13",
                                          "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                          "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
     kbi_cupti* c = &kbi_meter.cupti;
-    void* library = NULL;
-    if (c->loaded) return true;
-    for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
-    c->library = library;
-    kbi_find(library, "cuptiActivityRegisterCallbacks", &c->callbacks);
-    kbi_find(library, "cuptiActivityEnable", &c->enable);
-    kbi_find(library, "cuptiActivityFlushAll", &c->flush);
-    kbi_find(library, "cuptiActivityGetNextRecord", &c->next);
-    kbi_find(library, "cuptiActivityDisable", &c->disable);
-    kbi_find(library, "cuptiActivityGetNumDroppedRecords", &c->dropped);
-    kbi_find(library, "cuptiGetTimestamp", &c->time);
-    kbi_find(library, "cuptiGetVersion", &c->version);
-    kbi_find(library, "cuptiGetResultString", &c->text);
-    kbi_find(library, "cuptiGetCallbackName", &c->call);
-    kbi_find(library, "cuptiSubscribe", &c->subscribe);
-    kbi_find(library, "cuptiEnableDomain", &c->follow);
-    bool good = c->callbacks && c->enable && c->flush && c->next;
-    return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+    for (int i = 0; i < KBI_COUNT(paths) && !c->library; i++) c->library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+    if (c->loaded || !c->library) return c->loaded;
+    kbi_find_all(c->library,
+                 "cuptiActivityRegisterCallbacks cuptiActivityEnable cuptiActivityFlushAll "
+                 "cuptiActivityGetNextRecord cuptiActivityDisable cuptiGetTimestamp cuptiGetVersion "
+                 "cuptiGetResultString cuptiGetCallbackName cuptiActivityGetNumDroppedRecords "
+                 "cuptiSubscribe cuptiEnableDomain",
+                 &c->callbacks);
+    bool found = c->callbacks && c->enable && c->flush && c->next && c->disable;
+    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
-// After it is switched, CUPTI does work at the first launch: here, and not behind a closed gate. If the switch took
-// so long that the GPU's clock may have fallen, a kernel spins to raise it.
+// CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
+// took so long that the GPU's clock may have fallen, a kernel spins to raise it.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -7610,15 +7555,14 @@ static bool kbi_cupti_open(void) {
 // Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
     if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
-    if (kbi_meter.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
+    if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
 
 static void kbi_cupti_close(void) {
     int64_t began = kbi_now();
     if (!kbi_meter.cupti.open) return;
-    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && kbi_meter.cupti.disable; i++)
-        kbi_meter.cupti.disable(kbi_cupti_kinds[i]);
+    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds); i++) kbi_meter.cupti.disable(kbi_cupti_kinds[i]);
     kbi_meter.cupti.open = false;
     kbi_cupti_settle(began);
 }
@@ -7628,8 +7572,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Groups of `kernels` consecutive kernels, copies and memsets since the last call: from first start to last end, in
-// ns.
+// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
+// start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_meter.cupti.flush(1);
@@ -7643,7 +7587,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Work that still runs is waited for, since its records may come later.
+// Drops the records of all work so far, after this work has ended.
 static void kbi_cupti_forget(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
@@ -7655,10 +7599,10 @@ static void kbi_cupti_forget(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A group: launches whose mean is a sample, finer than the steps of their events. With more than 8 kernels queued
-// behind it a launch's events read up to 0.6 us more, so each launch waits behind a gate of its own. Pairs of events
-// differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
-// (H200, driver 580)
+// A sample is the mean of several launches, which is finer than the steps of event times. Each launch waits behind a
+// gate of its own: the events of a launch with more than 8 kernels queued behind it read up to 0.6 us more. All
+// launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
+// arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_meter.gpu.at = 0;
     kbi_meter.gpu.size = size;
@@ -7670,13 +7614,13 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
-    // by how many kernels the block has; so empty kernels load them first.
+    // The eviction also evicts the page tables of the GPU's command buffers. Loading them takes 0.3 to 0.9 us,
+    // depending on the number of kernels in the block, so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-// True: that was the last launch of the group.
+// True: this was the last launch of the sample.
 static bool kbi_launch_end(void) {
     float ms = NAN;
     cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
@@ -7687,14 +7631,7 @@ static bool kbi_launch_end(void) {
     return kbi_meter.gpu.at >= kbi_meter.gpu.size;
 }
 
-// If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
-// alarm alone may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
-    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
-}
-
-// Around a single launch of the harness; its time in ns.
+// Begins and ends a single launch of kbench's own; the end returns its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
@@ -7703,77 +7640,65 @@ static void kbi_single_begin(bool gated, bool cold) {
 static double kbi_single_end(void) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
-    kbi_gate_learn();
+    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
+    // A single alarm may come from a machine that was suspended.
+    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
+    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
     return kbi_meter.gpu.ns[0];
 }
 
-typedef struct kbi_graph { // the block captured once, and many times in a row
-    cudaGraph_t one;       // what the audit captured
-    cudaGraphExec_t many[2];
-    int64_t launches; // N
-    bool ungated;     // the gate did not hold back what was behind it
+typedef struct kbi_graph {   // the block, captured
+    cudaGraph_t one;         // once, by the audit
+    cudaGraphExec_t many[2]; // N and 2 N times in a row
+    int64_t launches;        // N
+    bool ungated;            // the gate did not hold back the work behind it
 } kbi_graph;
 
-static double kbi_sample_mean(int size) {
-    double sum = 0;
-    for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
-    return sum / size;
-}
-
-// A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
+// A copy of pageable memory waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
-    return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
-}
-
-static bool kbi_wants_graph(const kbi_run* run) {
-    return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
+    return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.on_device;
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
     kbi_sampling* s = &run->sampling;
     char why[400];
     if (!s->open) {
-        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        // --timer both: CUPTI records every other sample of a case, on the same buffers, at the same clock.
         if (run->recipe->timing == KBI_BY_BOTH) {
-            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
-                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_shut(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_forget(); // what set-up launched
+        if (kbi_meter.cupti.open) kbi_cupti_forget(); // records of the benchmark's set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
-        if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
+        if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
         kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
         s->open = true;
-        s->stops = kbi_meter.stops;
+        s->stop_count = kbi_meter.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
 }
 
-// Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
+// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
-    bool spoilt = kbi_meter.gpu.alarmed || run->sampling.stops != kbi_meter.stops;
-    if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
+    bool disturbed = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
+    if (kbi_failed(run) || !disturbed) return !kbi_failed(run);
     run->m.retaken++;
-    if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
-    // The block waits for work behind the gate: from here on there is no gate, and samples with one are dropped.
+    if (run->sampling.alarms < KBI_ALARMS) return false;
+    // The block waits for work behind the gate: the gate is not used again, and the samples with a gate are dropped.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-static bool kbi_sample_complete(kbi_run* run) {
-    if (!kbi_launch_end()) return false;
-    run->sampling.open = false;
-    kbi_meter.gpu.at = 0;
-    return kbi_sample_counts(run);
-}
+// --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
-// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
+// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
 static int kbi_empty_of(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     for (int i = 0; i < c->n_empties; i++)
@@ -7785,8 +7710,9 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
-// alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. Event times around an empty kernel
+// change by 0.1 us within a process and by 0.3 us between processes, equally for every kernel of the shape. So an
+// empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7803,26 +7729,26 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
-// The time of an empty kernel, interpolated between the shapes that were measured.
+// ns of an empty kernel, interpolated between the shapes that CUPTI measured.
 static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
-    const kbi_reference* truth = &kbi_meter.calibration.truth;
-    const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
-    double threads = shape->threads;
-    double all = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0);
-    int k = threads > 256;
-    double from = kbi_reference_threads[k], part = KBI_MAX(threads - from, 0) / (kbi_reference_threads[k + 1] - from);
-    double one = one_block[k] + part * (one_block[k + 1] - one_block[k]),
-           every = each[k] + part * (each[k + 1] - each[k]);
-    return one + all * (every - one);
+    const kbi_reference* reference = &kbi_meter.calibration.truth;
+    double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
+    int k = shape->threads > 256;
+    double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
+    double share = KBI_MAX(shape->threads - first, 0) / (next - first);
+    for (int i = 0; i < 2; i++) { // of one block; of one on each multiprocessor
+        const double* ns = reference->ns[mode][shape->writes][i];
+        time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
+    }
+    return time[0] + spread * (time[1] - time[0]);
 }
 
-// Standard deviation of the bias, the same for all launches of a case, in ns: how far a kernel differs from the empty
-// one of its shape (tests/gpu/shapes.py).
+// Standard deviation in ns of the difference between a kernel and the empty kernel of its shape, the same for all
+// launches of a case (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-// The longest time that an empty kernel can take, if CUPTI did not measure it: that of the plainest one in a row of
-// them, which includes the way from one to the next; and what events read more around this shape, or behind an
-// eviction, than around the plainest one. It is no longer than what events read.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
+// row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7830,32 +7756,32 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
-// bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
+// ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
+// bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
-    kbi_empty* of = &kbi_meter.calibration.empties[which];
+    kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row;
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &of->shape);
-    if (!(of->most[mode] > 0)) of->most[mode] = kbi_most_of_empty(mode, which);
-    *error = hypot(*error, of->most[mode] / sqrt(12));
-    *apart = hypot(*apart, KBI_MAX(of->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
-    return of->most[mode] / 2;
+    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &empty->shape);
+    if (!(empty->most[mode] > 0)) empty->most[mode] = kbi_most_of_empty(mode, which);
+    *error = hypot(*error, empty->most[mode] / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(empty->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
+    return empty->most[mode] / 2;
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
-    const kbi_empty* of = &kbi_meter.calibration.empties[run->work.empty];
-    double empty = NAN;
-    int more = of->read[mode][gated && !kbi_meter.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
-    for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty);
-    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+    const kbi_empty* empty = &kbi_meter.calibration.empties[run->work.empty_kernel];
+    bool first = empty->read[mode][gated && !kbi_meter.gpu.ungated].n == 0;
+    for (int i = 0; i < (first ? KBI_RECENT / 4 : KBI_EMPTIES); i++)
+        run->m.floor_ns = kbi_time_empty(mode, gated, run->work.empty_kernel);
+    run->m.bias_ns =
+        run->m.floor_ns - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
-    run->m.empty = run->work.empty;
-    run->m.floor_ns = empty;
+    run->m.empty = run->work.empty_kernel;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
 
-// --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
+// --- graphs: the block captured N and 2 N times in a row; the difference over N is the time of one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     kbi_sample_open(gated, 1);
@@ -7865,21 +7791,21 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
+// N: a graph takes about 200 us, and has each copy of a rotation equally often. 0: the block cannot be a graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
     if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
     kbi_graph_ns(probe, true);
-    double each = kbi_graph_ns(probe, true) - 2000; // about; 2 us of it are the events'
+    double each = kbi_graph_ns(probe, true) - 2000; // about 2 us are the events'
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     g->launches = (n + copies - 1) / copies * copies;
-    if (kbi_meter.cupti.open) return g->launches; // each is a sample of its own
+    if (kbi_meter.cupti.open) return g->launches; // each launch is a sample
     run->m.launches = (int32_t)g->launches;
-    // one of over 2 ms is a slot by itself: a comparison needs many rounds
+    // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -7890,23 +7816,22 @@ static void kbi_graph_capture_begin(void) {
 
 static cudaGraphExec_t kbi_graph_capture_end(void) {
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t made = NULL;
-    if (cudaStreamEndCapture(kbi_meter.gpu.stream, &graph) != cudaSuccess)
-        return cudaGetLastError(), (cudaGraphExec_t)NULL;
-    if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
-    cudaGraphDestroy(graph);
+    cudaGraphExec_t exec = NULL;
+    if (cudaStreamEndCapture(kbi_meter.gpu.stream, &graph) == cudaSuccess) {
+        if (cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) exec = NULL;
+        cudaGraphDestroy(graph);
+    }
     cudaGetLastError();
-    return made;
+    return exec;
 }
 
 static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
-    kbi_graph* g = (kbi_graph*)run->work.graph;
-    if (begin)
+    if (begin) {
         kbi_graph_capture_begin();
-    else
-        g->many[which] = kbi_graph_capture_end();
-    if (!begin && !g->many[which])
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
+        return;
+    }
+    cudaGraphExec_t exec = ((kbi_graph*)run->work.graph)->many[which] = kbi_graph_capture_end();
+    if (!exec) kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
 static double kbi_graph_slope(const kbi_graph* g) {
@@ -7919,6 +7844,7 @@ static double kbi_graph_slope(const kbi_graph* g) {
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
+    run->m.bias_ns = run->m.floor_ns = 0; // a launch in a row includes the gap to the next launch
     if (kbi_meter.cupti.open) {
         double ns[4096];
         kbi_cupti_forget();
@@ -7928,16 +7854,14 @@ static void kbi_graph_alone(kbi_run* run) {
         if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
             kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
         for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
-        run->m.bias_ns = run->m.floor_ns = 0;
         return;
     }
-    run->sampling.stops = kbi_meter.stops;
+    run->sampling.stop_count = kbi_meter.stops;
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
     bool gated = kbi_meter.gpu.gated;
     if (!kbi_sample_counts(run)) return;
     run->m.ungated = !gated;
-    run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7952,10 +7876,10 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- a group that has ended, by events or by CUPTI's durations ---
+// --- a sample that has ended, by events or by CUPTI's durations ---
 
-// The mean of a group, as events give it. NaN: not all launches were recorded, and the group has to be taken again.
-// Stream capture tells how many kernels and copies a launch has; without it the first group that divides evenly does.
+// The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
+// capture gives the number of records of a launch. Without it the first sample that divides evenly does.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7972,21 +7896,25 @@ static double kbi_cupti_group(kbi_run* run, int size) {
 }
 
 static void kbi_launches_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
+    double sorted[KBI_TRACED], sum = 0;
     kbi_sampling* s = &run->sampling;
     const bool gated = kbi_meter.gpu.gated;
     const int size = kbi_meter.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
+    if (!kbi_launch_end()) return;
+    s->open = false;
+    kbi_meter.gpu.at = 0;
+    if (!kbi_sample_counts(run)) return;
+    for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
+    double ns = s->traced ? kbi_cupti_group(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
         int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
         memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
         kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
         return;
     }
-    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+    if (!(run->schedule.discard > 0 && run->call.unit == KBI_SAMPLE)) {
         s->launches = run->m.launches = size;
         run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
         if (s->traced)
@@ -8007,16 +7935,17 @@ static const kbi_timer kbi_gpu_timers[2][2] = {
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    const kbi_graph* g = (const kbi_graph*)run->work.graph;
+    const bool graph = recipe->mode >= KBI_ROTATE && g && g->many[1], both = recipe->timing == KBI_BY_BOTH;
     bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
-    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
+    if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
+    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
         return &kbi_wall_timer;
     if (both || recipe->timing == KBI_BY_CUPTI) {
-        open = kbi_cupti_open(); // now: opening it takes a while
+        open = kbi_cupti_open(); // before the samples, because opening takes time
         if (both) kbi_cupti_close();
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
@@ -8139,18 +8068,18 @@ static void kbi_reference_set(const kbi_reference* truth) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>audit     measure: the timed block seen once under stream capture, where nothing executes.
+  >>audit     measure: the timed block run once under stream capture, where nothing executes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_seen {                                            // what a captured block holds
+typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
     cudaGraphNode_t node;                                            // of the first kernel
     kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
-} kbi_seen;
+} kbi_captured;
 
-// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another
-// runtime.
+// Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
+// runtime; false: unknown.
 static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -8158,27 +8087,27 @@ static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     return get && get(node, kernel) == 0;
 }
 
-static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
+static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
     struct cudaMemcpy3DParms copy;
     memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (seen->kernels++) break;
-        seen->node = node;
-        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
+        if (work->kernels++) break;
+        work->node = node;
+        if (!kbi_kernel_node(node, &work->first)) work->first.function = NULL;
         break;
     case cudaGraphNodeTypeMemcpy:
-        seen->copies++;
-        seen->within +=
+        work->copies++;
+        work->within +=
             cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
         break;
-    case cudaGraphNodeTypeHost: seen->host++; break;
+    case cudaGraphNodeTypeHost: work->host++; break;
     case cudaGraphNodeTypeMemAlloc:
-    case cudaGraphNodeTypeMemFree: seen->allocations++; break;
-    case cudaGraphNodeTypeMemset: seen->sets++; break;
-    case cudaGraphNodeTypeGraph: seen->others++; break;
+    case cudaGraphNodeTypeMemFree: work->allocations++; break;
+    case cudaGraphNodeTypeMemset: work->sets++; break;
+    case cudaGraphNodeTypeGraph: work->others++; break;
     default: break; // events and empty nodes are no work
     }
 }
@@ -8194,10 +8123,10 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     if (strncmp(name, "_Z", 2) == 0) plain = __cxa_demangle(name, NULL, NULL, &status); // "f" alone is float
 #endif
     kbi_fit(out, 0, size, "%s", plain ? plain : name);
-    free(plain); // the demangler's own malloc
+    free(plain); // __cxa_demangle calls malloc
 }
 
-// Name, launch shape, registers and occupancy of a kernel.
+// Notes name, launch shape, registers and occupancy of a kernel.
 static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
@@ -8221,21 +8150,21 @@ static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
-    for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes is;
+    for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
+        struct cudaPointerAttributes attributes;
         void* p;
-        memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
-            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+        memcpy(&p, (const char*)argument + i, sizeof p);
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&attributes, p) == cudaSuccess &&
+            (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged))
             return true;
     }
     return false;
 }
 
-// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
-// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    const kbi_cu_kernel* k = &seen->first;
+// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
+// shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
+static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
@@ -8249,73 +8178,81 @@ static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi
         if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
     while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
-    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
-        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
+    for (int i = 0, extent; get && i < 3; i++) // the cluster of the kernel's compilation
+        if (get(&extent, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(extent, 1);
 #if CUDART_VERSION >= 11080
-    cudaKernelNodeAttrValue launched; // and the one that it was launched with
-    memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+    cudaKernelNodeAttrValue launch; // the cluster of this launch
+    memset(&launch, 0, sizeof launch);
+    if (cudaGraphKernelNodeGetAttribute(work->node, cudaLaunchAttributeClusterDimension, &launch) == cudaSuccess)
         shape.cluster =
-            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
+            KBI_MAX(shape.cluster, (int)(launch.clusterDim.x * launch.clusterDim.y * launch.clusterDim.z));
 #endif
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
     return kbi_empty_of(&shape);
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
-    cudaDeviceSynchronize(); // what set-up launched is no work of the block's
-    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE) && !run->work.refused;
+    cudaDeviceSynchronize(); // ends the work of the benchmark's set-up
+    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE);
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
-// busy: after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may
-// have been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
-// SIDE_STREAM.
-static void kbi_look_beside(kbi_run* run, int64_t stream) {
+// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
+// proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
+// busy checks give SIDE_STREAM.
+static void kbi_look_beside(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
-    int64_t longer = kbi_now() - begin;
-    w->looks++;
-    w->beside += good && longer > KBI_BUSY_NS && longer > stream / 20;
-    if (w->beside >= KBI_LOOKS_BUSY)
+    int64_t ns = kbi_now() - begin;
+    w->busy_checks++;
+    w->busy += good && ns > KBI_BUSY_NS && ns > stream_ns / 20;
+    if (w->busy >= KBI_LOOKS_BUSY)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    w->again = !kbi_failed(run) && w->looks - w->beside < KBI_LOOKS_CLEAR;
+    w->repeat_audit = !kbi_failed(run) && w->busy_checks - w->busy < KBI_LOOKS_CLEAR;
 }
 
-static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
-    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
-    run->work.within = seen->within == seen->copies;
-    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
-    run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
-    if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
-        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
-                 seen->copies == 1 ? "y" : "ies");
-    else if (seen->allocations)
+static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
+    run->work.recorded = (int64_t)(work->kernels + work->copies + work->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(work->others + work->allocations);
+    run->work.on_device = work->within == work->copies;
+    if (work->first.function) kbi_kernel_facts(&run->m, &work->first);
+    run->work.empty_kernel = kbi_empty_like(work, &run->m, run->machine);
+    if (work->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
+        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", work->copies,
+                 work->copies == 1 ? "y" : "ies");
+    else if (work->allocations)
         kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
-    else if (seen->host && !kbi_inspected(run))
+    else if (work->host && !(run->work.verdict && run->work.verdict->known))
         kb_note(&run->kb, "a host function in the timed block's stream: its time is in the result");
-    else if (!run->work.nodes && !seen->host)
+    else if (!run->work.nodes && !work->host)
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
-    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
-    cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
-    cudaGraphGetNodes(graph, nodes, n);
-    return nodes;
+typedef struct kbi_capture { // a capture of kb->stream that has ended
+    cudaGraph_t graph;       // NULL: it failed
+    cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
+    size_t n;
+    cudaError_t inside, end; // of the captured calls, unless the block fetched it; of the capture's end
+} kbi_capture;
+
+static kbi_capture kbi_capture_end(kbi_run* run) {
+    kbi_capture c = { NULL, NULL, 0, cudaGetLastError(), cudaSuccess };
+    c.end = cudaStreamEndCapture(run->kb.stream, &c.graph);
+    if (c.inside == cudaSuccess && c.end == cudaSuccess && cudaGraphGetNodes(c.graph, NULL, &c.n) == cudaSuccess) {
+        c.nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (c.n + 1));
+        cudaGraphGetNodes(c.graph, c.nodes, &c.n);
+    }
+    return c;
 }
 
-// A hash of the work of a captured block, whatever its order: of each node its type; of kernels also function, grid,
-// block and shared memory, with which the driver's structure begins.
+// A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
+// grid, block and shared memory, with which the driver's structure begins.
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -8332,107 +8269,83 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
-static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t errors[2] = { inside, end };
-    for (int i = 0; i < 2; i++)
-        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
-            errors[i] != cudaErrorStreamCaptureInvalidated)
-            return false;
-    return inside != cudaSuccess || end != cudaSuccess;
-}
-
-static void kbi_stop_refused(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-             "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-             "cudaGraphLaunch or cudaMemPrefetchAsync. Which one is not known%s%s. If the call does not wait: "
-             "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
-             v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
-}
-
-// The error of the forbidden call, if the block did not fetch it, says more than that of the capture's end.
+// Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
+// capture's end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    const kbi_verdict* v = run->work.verdict;
+    const cudaError_t error = inside != cudaSuccess ? inside : end;
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
     else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
              inside == cudaErrorStreamCaptureIsolation)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    else if (kbi_refused_for_nothing(inside, end))
-        kbi_stop_refused(run);
+    else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE,
+                 "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. If the call does not wait: "
+                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
     else
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
-                 kbi_cuda_text(end != cudaSuccess ? end : inside));
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
     kbi_work* w = &run->work;
-    cudaGraph_t graph = NULL;
-    cudaGraphNode_t* nodes = NULL;
-    size_t n = 0;
-    w->again = false;
+    const bool inspected = w->verdict && w->verdict->known;
+    w->repeat_audit = false;
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
-        if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (!run->schedule.is_copy) kbi_look_beside(run, kbi_now() - begin);
         return;
     }
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
-    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
-    // are not checked: of so many one may well wait for the host.
-    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
-    if (good) nodes = kbi_nodes_of(graph, &n);
-    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+    kbi_capture c = kbi_capture_end(run);
+    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
+    // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
+    // are not checked: the host may be preempted during one check of many.
+    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
+    if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
         kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                cudaGetErrorName(inside != cudaSuccess ? inside : end));
-    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-        w->refused = w->again =
-            true; // the next runs are not captured, and show whether work goes on beside the stream
-    } else if (!nodes) {
-        kbi_audit_refused(run, inside, end);
-    } else if (looks && !w->again) {
-        kbi_seen seen;
-        memset(&seen, 0, sizeof seen);
-        for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
-        kbi_audit_seen(run, &seen);
+                cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
+    } else if (!c.nodes) {
+        kbi_audit_refused(run, c.inside, c.end);
+    } else if (judged && !w->repeat_audit) {
+        kbi_captured work;
+        memset(&work, 0, sizeof work);
+        for (size_t i = 0; i < c.n; i++) kbi_count_node(&work, c.nodes[i]);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(c.nodes, c.n);
+        kbi_judge_captured(run, &work);
     }
-    KBENCH_FREE(nodes);
+    KBENCH_FREE(c.nodes);
     cudaGetLastError();
-    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
+    if (judged && !w->repeat_audit && !kbi_failed(run)) { // kept for rotation and graphs
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
-        kept->one = graph;
+        kept->one = c.graph;
         w->graph = kept;
-    } else if (graph) {
-        cudaGraphDestroy(graph);
+    } else if (c.graph) {
+        cudaGraphDestroy(c.graph);
     }
 }
 
-// An exception may be what a library makes of a call that capture refused.
+// An exception left the block. A library may have thrown it because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
     if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
         kbi_audit_refused(run, inside, end);
 }
 
-// A launch after the samples, captured as the first one was, has to do the same work.
+// A launch after the samples, captured as the first one was, must do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaGraph_t graph = NULL;
-    size_t n = 0;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
-    if (!nodes)
-        kbi_audit_refused(run, inside, end);
-    else if (kbi_shape_of(nodes, n) != run->work.shape)
+    kbi_capture c = kbi_capture_end(run);
+    if (!c.nodes)
+        kbi_audit_refused(run, c.inside, c.end);
+    else if (kbi_shape_of(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-    KBENCH_FREE(nodes);
-    if (graph) cudaGraphDestroy(graph);
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
+    KBENCH_FREE(c.nodes);
+    if (c.graph) cudaGraphDestroy(c.graph);
     cudaGetLastError();
 }
 #endif
@@ -8449,162 +8362,160 @@ enum {
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
     KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,    // object: as above
-    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or asks whether it is done
-    KBI_HOST_EVENT = 1 << 7,      // likewise for object
-    KBI_HOST_ALL = 1 << 8,        // likewise for all streams
+    KBI_STREAM_WAITS = 1 << 5,    // object: the event or address for which the stream waits
+    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or queries it
+    KBI_HOST_EVENT = 1 << 7,      // the host waits for object, or queries it
+    KBI_HOST_ALL = 1 << 8,        // the host waits for all streams
     KBI_HOST_WAITS = 7 << 6,      // one of these three
     KBI_CREATES = 1 << 9,         // a stream
     KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
     KBI_ENDS_CAPTURE = 1 << 11,
     KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
-    KBI_UNCAPTURED = 1 << 13,    // stream capture refuses the call, or changes what it does
+    KBI_UNCAPTURED = 1 << 13,    // stream capture rejects the call, or changes what it does
 };
-enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles to which the driver gives a meaning
-enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 18 };
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
+enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the order in which they returned
+typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
     uint64_t stream, object;
     const char* name;
-    char kernel[80]; // "": it launches none
-    int32_t place;   // of its stream in kbi_stream_order, if it submitted work that runs
-    bool begun;      // whether that work waits for the begin of the timed span
-    int64_t work;    // its number among the works of its stream, from 1; 0: it submitted none
+    char kernel[80];              // "": it launches none
+    bool runs, follows, precedes; // its work runs; after the begin of the timed span; before its end
 } kbi_cuda_call;
 
-// --- whether kb->stream waits for the work of these calls ---
+// --- whether kb->stream waits for the work of the calls ---
 
-// How many works of each stream end before the next operation of a stream, or of the host, begins.
-enum { KBI_STREAMS = 64 };
-typedef struct kbi_front {
-    int64_t done[KBI_STREAMS];
-    bool begun;       // the begin of the timed span on kb->stream, too
-    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
-} kbi_front;
+// The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
+// A handle that is used again makes another node, so the latest one counts.
+typedef struct kbi_order_node {
+    uint64_t handle;
+    bool stream, reached, captured;
+    bool blocking; // a stream that waits for the legacy default stream, and for which that stream waits
+} kbi_order_node;
 
-typedef struct kbi_stream_mark { // an event, or an address that a stream writes
-    uint64_t object;
-    kbi_front front;
-} kbi_stream_mark;
+// The order of operations, in the order of the calls. What `second` does after the edge waits for what `first` did
+// before it. second < 0: the work of call -1 - second on the stream `first`.
+typedef struct kbi_order_edge {
+    int first, second;
+} kbi_order_edge;
 
-static struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
-    kbi_front host, of[KBI_STREAMS];
-    uint64_t stream[KBI_STREAMS];
-    bool blocking[KBI_STREAMS];
-    int64_t works[KBI_STREAMS];
-    int n;
-    uint32_t captures;
-    bool legacy, full; // the block uses the legacy default stream; there were more streams than that
-    kbi_stream_mark* marks;
-    int64_t n_marks;
-} kbi_stream_order;
+static struct kbi_ordering {
+    kbi_order_node* nodes; // 0: the host; 1: kb->stream
+    kbi_order_edge* edges;
+    int n, n_edges;
+    bool legacy; // the block uses the legacy default stream
+} kbi_ordering;
 
-static void kbi_front_join(kbi_front* to, const kbi_front* from) {
-    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
-    to->begun |= from->begun;
+static int kbi_order_add(uint64_t handle, bool stream, bool blocking) {
+    const kbi_order_node node = { handle, stream, false, false, blocking };
+    kbi_ordering.nodes = (kbi_order_node*)kbi_grow(kbi_ordering.nodes, sizeof node * (size_t)(kbi_ordering.n + 1));
+    kbi_ordering.nodes[kbi_ordering.n] = node;
+    return kbi_ordering.n++;
 }
 
-static int kbi_order_add(uint64_t stream, bool blocking) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
-    o->stream[o->n] = stream;
-    o->blocking[o->n] = blocking;
-    return o->n++;
+// The latest node of a handle. The first use of a stream that is older than the block adds a node.
+static int kbi_order_find(uint64_t handle, bool stream) {
+    unsigned flags = cudaStreamNonBlocking;
+    for (int i = kbi_ordering.n - 1; i > 0; i--)
+        if (kbi_ordering.nodes[i].handle == handle && kbi_ordering.nodes[i].stream == stream) return i;
+    if (kbi_ordering.legacy && stream && handle != KBI_STREAM_LEGACY)
+        cudaStreamGetFlags((kb_stream)(uintptr_t)handle, &flags);
+    cudaGetLastError();
+    return kbi_order_add(handle, stream, !(flags & cudaStreamNonBlocking));
 }
 
-// The front of a stream for its next operation. The stream follows what the host has waited for; the legacy default
-// stream and blocking streams wait for each other.
-static kbi_front* kbi_order_front(uint64_t stream) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    const bool legacy = stream == KBI_STREAM_LEGACY;
-    int at = o->n - 1;
-    while (at >= 0 && o->stream[at] != stream) at--; // the latest one: a handle may be given out again
-    if (at < 0) {                                    // the stream is older than the block
-        unsigned flags = cudaStreamNonBlocking;
-        if (o->legacy && !legacy) cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags);
-        cudaGetLastError();
-        at = kbi_order_add(stream, !(flags & cudaStreamNonBlocking));
-    }
-    kbi_front_join(&o->of[at], &o->host);
-    for (int i = 0; i < o->n; i++)
-        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
-            kbi_front_join(&o->of[at], &o->of[i]);
-    return &o->of[at];
+static void kbi_order_put(int first, int second) {
+    struct kbi_ordering* o = &kbi_ordering;
+    const kbi_order_edge edge = { first, second };
+    if (!(o->n_edges & (o->n_edges - 1))) // the array is full at each power of two
+        o->edges = (kbi_order_edge*)kbi_grow(o->edges, sizeof edge * (size_t)KBI_MAX(2 * o->n_edges, 1));
+    o->edges[o->n_edges++] = edge;
 }
 
-static void kbi_order_call(kbi_cuda_call* c) {
-    const int has_object = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT;
-    const int has_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
-    struct kbi_stream_order* o = &kbi_stream_order;
-    kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
-    for (int64_t i = 0; i < o->n_marks && c->kind & has_object; i++)
-        if (o->marks[i].object == c->object) mark = &o->marks[i];
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
-    for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
-    if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
-    if (!(c->kind & (has_stream | KBI_ENDS_CAPTURE))) return;
-    kbi_front* f = kbi_order_front(c->stream);
-    const uint32_t capture = f->capture;
-    if (c->kind & KBI_SUBMITS && !capture) {
-        c->place = (int32_t)(f - o->of);
-        c->begun = f->begun;
-        c->work = f->done[c->place] = ++o->works[c->place];
+// An operation of a stream waits for all that the host has waited for. The legacy default stream and blocking streams
+// wait for each other.
+static void kbi_order_operation(int stream) {
+    const kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream];
+    kbi_order_put(0, stream);
+    for (int i = 1; i < kbi_ordering.n && kbi_ordering.legacy; i++)
+        if (nodes[i].stream && (s->handle == KBI_STREAM_LEGACY ? nodes[i].blocking
+                                                               : s->blocking && nodes[i].handle == KBI_STREAM_LEGACY))
+            kbi_order_put(i, stream);
+}
+
+static void kbi_order_call(kbi_cuda_call* c, int index) {
+    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
+    int stream = 0, event = 0;
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true, c->blocking != 0);
+    if (c->kind & (on_stream | KBI_ENDS_CAPTURE)) stream = kbi_order_find(c->stream, true);
+    if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
+    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false, false);
+    kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream], *e = &nodes[event];
+    // work that the block captures into a graph does not run; one capture at a time
+    s->captured |= c->kind & KBI_BEGINS_CAPTURE || (c->kind & KBI_STREAM_WAITS && e->captured);
+    const bool captured = s->captured;
+    if (c->kind & KBI_RECORDS) e->captured = captured;
+    for (int i = 0; i < kbi_ordering.n && c->kind & KBI_ENDS_CAPTURE; i++) nodes[i].captured = false;
+    if (captured) return;
+    if (stream) kbi_order_operation(stream);
+    c->runs = c->kind & KBI_SUBMITS;
+    if (c->runs) kbi_order_put(stream, -1 - index);
+    if (c->kind & KBI_RECORDS) kbi_order_put(stream, event);
+    if (c->kind & KBI_STREAM_WAITS) kbi_order_put(event, stream);
+    if (c->kind & KBI_HOST_STREAM) kbi_order_put(stream, 0);
+    if (c->kind & KBI_HOST_EVENT) kbi_order_put(event, 0);
+    for (int i = 1; i < kbi_ordering.n && c->kind & KBI_HOST_ALL; i++)
+        if (nodes[i].stream) kbi_order_put(i, 0);
+}
+
+// Sets runs, follows and precedes of all calls: what the begin of kb->stream reaches, what reaches its end.
+static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
+    struct kbi_ordering* o = &kbi_ordering;
+    memset(o, 0, sizeof *o);
+    for (int i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
+    kbi_order_add(0, false, false);
+    kbi_order_add(stream, true, true);
+    for (int i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(&calls[i], i);
+    kbi_order_operation(1);
+    for (int backward = 0; backward < 2; backward++) {
+        for (int i = 0; i < o->n; i++) o->nodes[i].reached = i == 1;
+        for (int i = 0; i < o->n_edges; i++) {
+            const kbi_order_edge* e = &o->edges[backward ? o->n_edges - 1 - i : i];
+            if (e->second < 0)
+                *(backward ? &calls[-1 - e->second].precedes : &calls[-1 - e->second].follows) =
+                    o->nodes[e->first].reached;
+            else if (backward)
+                o->nodes[e->first].reached |= o->nodes[e->second].reached;
+            else
+                o->nodes[e->second].reached |= o->nodes[e->first].reached;
+        }
     }
-    if (c->kind & KBI_RECORDS && !mark) {
-        o->marks = (kbi_stream_mark*)kbi_grow(o->marks, sizeof *mark * (size_t)(o->n_marks + 1));
-        mark = &o->marks[o->n_marks++];
-        mark->object = c->object;
-    }
-    if (c->kind & KBI_RECORDS) mark->front = *f;
-    if (c->kind & KBI_STREAM_WAITS && mark && mark->front.capture)
-        f->capture = mark->front.capture;
-    else if (c->kind & KBI_STREAM_WAITS && mark)
-        kbi_front_join(f, &mark->front);
-    if (c->kind & KBI_HOST_STREAM) kbi_front_join(&o->host, f);
-    if (c->kind & KBI_BEGINS_CAPTURE) f->capture = ++o->captures;
-    if (!(c->kind & KBI_ENDS_CAPTURE) || !capture) return;
-    for (int i = 0; i < o->n; i++)
-        if (o->of[i].capture == capture) o->of[i].capture = 0;
-    for (int64_t i = 0; i < o->n_marks; i++)
-        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof(kbi_front));
+    KBENCH_FREE(o->nodes);
+    KBENCH_FREE(o->edges);
 }
 
 // --- what the calls mean for the time of the block ---
 
-// "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
-    static const char* const ends[] = { "th", "st", "nd", "rd" };
-    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
-    snprintf(out, 200, "%.60s%s%s, %d%s call in the block", c->name, *c->kernel ? " of " : "", c->kernel, c->number,
-             ends[teens || last > 3 ? 0 : last]);
-    return out;
-}
-
+// Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
-    char call[200];
     va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    snprintf(v->message, sizeof v->message, "%.60s%s%s, call %d of the block", c->name, *c->kernel ? " of " : "",
+             c->kernel, c->number);
     v->flag = (int32_t)flag;
     va_start(list, format);
-    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    kbi_vfit(v->message, strlen(v->message), sizeof v->message, format, list);
     va_end(list);
     return true;
 }
 
-static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, int kinds) { // NULL: there is none
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind & kinds) return &calls[i];
-    return NULL;
-}
-
-// An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_cuda_call* c = &calls[i];
+// Finds errors, which the benchmark function may have ignored. A query's error only says that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, unsigned expect) {
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
@@ -8615,47 +8526,23 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
     return false;
 }
 
-// Work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, bool strict) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    bool wrong = false;
-    memset(o, 0, sizeof *o);
-    for (int64_t i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
-    o->of[kbi_order_add(stream, true)].begun = true;
-    for (int64_t i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(&calls[i]);
-    const kbi_front* end = kbi_order_front(stream);
-    for (int64_t i = 0; i < n && !o->full && !wrong; i++) {
-        const kbi_cuda_call* c = &calls[i];
+// Finds work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (!c->work) continue;
+        if (!c->runs) continue;
         if (strict && c->stream == KBI_STREAM_LEGACY)
-            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
-        else if (end->done[c->place] < c->work || !c->begun)
-            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                     end->done[c->place] < c->work ? "kb->stream does not wait for"
-                                                                   : "does not wait for kb->stream");
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        if (!c->precedes || !c->follows)
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
-    KBENCH_FREE(o->marks);
-    return wrong;
+    return false;
 }
 
-// What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
-    for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
-        const size_t at = strlen(v->note);
-        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
-        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
-        named++;
-    }
-    if (*v->note)
-        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
-}
-
-// A block that may wait or allocate is timed by the host's clock up to the end of all work. With
-// KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
-static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+// Judges the calls of a block. A block that may wait or allocate is timed by the host's clock up to the end of all
+// work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
+static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
         unsigned expected;
@@ -8664,33 +8551,47 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, u
     } bad[] = { { KBI_ALLOCATES, KB_EXPECT_ALLOC, KB_FLAG_ALLOC_INSIDE, ": allocation is timed" },
                 { KBI_COPIES, KB_EXPECT_TRANSFER, KB_FLAG_TRANSFER, ": a copy is timed" },
                 { KBI_HOST_WAITS, 0, KB_FLAG_SYNC_INSIDE, ": the host waits inside the timed block" } };
-    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    const bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    const bool strict = !by_host && !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
-    v->known = 1;
+    v->known = v->captures = 1;
     v->flag = -1;
-    v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
-    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, calls, n, stream, strict));
-    // If nothing submits work, the capture says so: libraries may have ways of their own.
-    for (int i = 0; i < KBI_COUNT(bad) && !wrong && !by_host && strict; i++) {
-        const kbi_cuda_call* c = expect & bad[i].expected ? NULL : kbi_call_first(calls, n, bad[i].kinds);
-        if (c) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
+        v->work += !c->error && c->kind & (KBI_SUBMITS | KBI_COPIES);
+        if (c->kind & KBI_UNCAPTURED) v->captures = 0;
     }
-    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+    bool wrong = kbi_judge_errors(v, calls, n, expect);
+    if (!wrong && !by_host) {
+        kbi_order_calls(calls, n, stream);
+        wrong = kbi_judge_order(v, calls, n, strict);
+    }
+    // A block without a call that submits work is left to the capture: libraries may submit by other functions.
+    for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
+        for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
+            if (c->kind & bad[i].kinds) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    // The record names up to four calls that capture would reject or change.
+    for (int i = 0, named = 0; i < n && named < 4 && strict && !wrong; i++) {
+        const size_t length = strlen(v->note);
+        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
+        kbi_fit(v->note, length, sizeof v->note, "%s%.60s", length ? ", " : "", calls[i].name);
+        named++;
+    }
+    if (*v->note)
+        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// --- the calls, as CUPTI's callbacks tell of them ---
+// --- the calls, from CUPTI's callbacks ---
 
-// The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
-// (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
-// functions call these.
+// The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
+// where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
+// bytes; KBI_NOWHERE: the function has none.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
     int8_t stream, object;
 } kbi_driver_call;
-
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
     { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
@@ -8735,13 +8636,11 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Functions of the runtime whose errors mean that something is missing from the block, also if the driver was not
-// reached. Other functions only ask, and may answer by an error.
-static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
-                                                 "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
-                                                 "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
-                                                 "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
-                                                 "cudaEventSync",   "cudaStreamSynchronize" };
+// Functions of the runtime, by the beginning of their names, whose errors mean that work is missing from the block
+// even if the driver was not called. An error of another function may be the answer to a query.
+static const char kbi_runtime_calls[] =
+    "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
+    "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
 
 typedef struct kbi_api_call { // CUpti_CallbackData
     int32_t exits, gap;
@@ -8751,34 +8650,40 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // of the block that is being inspected
-    kbi_cuda_call* of;
-    int64_t n, capacity;
-    int32_t number; // of the calls so far
-    bool on, lost;  // lost: there were too many
+static struct kbi_calls { // of the block that is inspected
+    kbi_cuda_call* list;
+    int n, capacity;
+    int number;    // of the calls so far
+    bool on, lost; // lost: there were too many
     volatile char busy;
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
 // The runtime's function that this thread is in.
 static __thread struct kbi_outer {
-    const char* name; // NULL: none
-    int32_t number;
-    int64_t first; // of its driver calls
+    const char* name;  // NULL: none
+    int number, first; // of the call; index of its first driver call
 } kbi_outer;
 
-// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; own: the default stream is the thread's own.
-static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    size_t n = strlen(name);
+// Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
+static bool kbi_names_hold(const char* list, const char* name, size_t n, bool prefix) {
+    for (; *list; list += strspn(list, " ")) {
+        const size_t length = strcspn(list, " ");
+        if ((length == n || (prefix && length < n)) && strncmp(list, name, length) == 0) return true;
+        list += length;
+    }
+    return false;
+}
+
+// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
+static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
-    *own = end != NULL;
-    if (end) n = (size_t)(end - name);
+    *per_thread = end != NULL;
     for (int cut = 0; cut < 2; cut++) {
+        const size_t n = end ? (size_t)(end - name) : strlen(name);
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            for (const char* p = kbi_driver_calls[i].names; *p; p += strcspn(p, " "), p += *p == ' ')
-                if (strcspn(p, " ") == n && strncmp(p, name, n) == 0) return &kbi_driver_calls[i];
-        end = strstr(name, "_v");
-        if (end) n = (size_t)(end - name);
+            if (kbi_names_hold(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
+        if (strstr(name, "_v")) end = strstr(name, "_v");
     }
     return NULL;
 }
@@ -8789,79 +8694,65 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-// Where a launch's configuration (CUlaunchConfig) has its stream; where a new stream's flags are.
+// Offset of the stream in a launch's configuration (CUlaunchConfig); offset of a new stream's flags.
 enum { KBI_CONFIG_STREAM = 32, KBI_CREATE_FLAGS = 8, KBI_CREATE_NON_BLOCKING = 1 };
 
-static void kbi_calls_lock(void) {
-    while (__atomic_test_and_set(&kbi_calls.busy, __ATOMIC_ACQUIRE)) {}
-}
-static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
-
-static void kbi_call_keep(kbi_cuda_call* c, const char* symbol) {
+// Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
+static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
+    static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
-    if (symbol && *symbol) {
-        kbi_kernel_name(plain, sizeof plain, symbol);
-        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's begins
-        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
-    }
-    kbi_calls_lock();
     all->lost |= all->n >= KBI_CALLS_LIMIT;
     if (all->n == all->capacity && !all->lost) {
-        all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-        all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+        all->capacity = KBI_MAX(256, 2 * all->capacity);
+        all->list = (kbi_cuda_call*)kbi_grow(all->list, sizeof(kbi_cuda_call) * (size_t)all->capacity);
     }
-    if (!all->lost) all->of[all->n++] = *c;
-    kbi_calls_unlock();
+    kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
+    memset(c, 0, sizeof *c);
+    c->kind = kind;
+    c->error = api->result ? *api->result : 0;
+    c->name = kbi_outer.name ? kbi_outer.name : api->name;
+    c->number = kbi_outer.name ? kbi_outer.number : ++all->number;
+    if (symbol && *symbol) {
+        kbi_kernel_name(plain, sizeof plain, symbol);
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
+        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
+    }
+    return c;
 }
 
 static void kbi_driver_returned(const kbi_api_call* api) {
-    kbi_cuda_call c;
-    bool own = false;
-    const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
-    const void* config =
-        known && known->stream == KBI_IN_CONFIG ? (const void*)(uintptr_t)kbi_word_at(api->parameters, 0) : NULL;
-    if (!known) return;
-    memset(&c, 0, sizeof c);
-    c.kind = known->kind;
-    c.error = api->result ? *api->result : 0;
-    c.name = kbi_outer.name ? kbi_outer.name : api->name;
-    c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
-    c.object = kbi_word_at(api->parameters, known->object);
-    c.stream = config ? kbi_word_at(config, KBI_CONFIG_STREAM) : kbi_word_at(api->parameters, known->stream);
-    if (c.kind == KBI_CREATES && !c.error) {
-        c.blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
-        c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
-    } else if (!c.stream) {
-        c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
+    bool per_thread = false;
+    const kbi_driver_call* row = kbi_driver_call_of(api->name, &per_thread);
+    if (!row) return;
+    kbi_cuda_call* c = kbi_call_add(api, row->kind, row->kind & KBI_KERNEL ? api->symbol : NULL);
+    c->object = kbi_word_at(api->parameters, row->object);
+    c->stream = kbi_word_at(api->parameters, row->stream);
+    if (row->stream == KBI_IN_CONFIG)
+        c->stream = kbi_word_at((const void*)(uintptr_t)kbi_word_at(api->parameters, 0), KBI_CONFIG_STREAM);
+    if (c->kind == KBI_CREATES && !c->error) {
+        c->blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+        c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
+    } else if (!c->stream) {
+        c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
     }
-    kbi_call_keep(&c, c.kind & KBI_KERNEL ? api->symbol : NULL);
 }
 
-// An error of the driver's that the runtime made up for is none.
+// An error of the driver counts only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
-    bool reached = false, matters = false;
-    kbi_cuda_call c;
-    kbi_calls_lock();
-    for (int64_t i = kbi_outer.first; i < kbi_calls.n; i++) {
-        kbi_cuda_call* d = &kbi_calls.of[i];
-        if (d->number != kbi_outer.number || !d->error) continue;
+    bool known = false;
+    for (int i = kbi_outer.first; i < kbi_calls.n; i++) {
+        kbi_cuda_call* driver = &kbi_calls.list[i];
+        if (driver->number != kbi_outer.number || !driver->error) continue;
+        known = true;
         if (error)
-            d->error = error, reached = true;
+            driver->error = error;
         else
-            d->kind = 0;
+            driver->kind = 0;
     }
-    kbi_calls_unlock();
-    for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
-        matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
-    if (!error || reached || !matters) return;
-    memset(&c, 0, sizeof c);
-    c.kind = KBI_UNCAPTURED;
-    c.error = error;
-    c.name = api->name;
-    c.number = kbi_outer.number;
-    kbi_call_keep(&c, api->symbol);
+    if (error && !known && kbi_names_hold(kbi_runtime_calls, api->name, strlen(api->name), true))
+        kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
 // CUPTI calls this at the begin and the end of each function of runtime and driver.
@@ -8869,38 +8760,39 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     const kbi_api_call* api = (const kbi_api_call*)data;
     (void)user, (void)id;
     if (!kbi_calls.on) return;
+    while (__atomic_test_and_set(&kbi_calls.busy, __ATOMIC_ACQUIRE)) {}
     if (domain == 1) {
         if (api->exits) kbi_driver_returned(api);
     } else if (!api->exits) {
         kbi_outer.name = api->name;
-        kbi_outer.number = __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
+        kbi_outer.number = ++kbi_calls.number;
         kbi_outer.first = kbi_calls.n;
     } else if (kbi_outer.name) {
         kbi_runtime_returned(api);
         kbi_outer.name = NULL;
     }
+    __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE);
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_verdict* v = &kbi_meter.insight.verdict;
-    kbi_cupti* c = &kbi_meter.cupti;
     char why[400];
     int error = 0;
     (void)kb;
-    bool here = kbi_cupti_load() && c->subscribe && c->follow;
-    if (here && !kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
-    if (error) kbi_calls.subscriber = NULL;
-    if (!here || error)
-        snprintf(v->note, sizeof v->note, "%.300s",
-                 here ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
-    return here && !error;
+    const bool found = kbi_cupti_load() && kbi_meter.cupti.subscribe && kbi_meter.cupti.follow;
+    if (found && !kbi_calls.subscriber)
+        error = kbi_meter.cupti.subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (found && !error) return true;
+    kbi_calls.subscriber = NULL;
+    snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
+             found ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+    return false;
 }
 
-// The callbacks of driver and runtime.
+// Switches the callbacks of driver (domain 1) and runtime (domain 2).
 static void kbi_inspect_switch(bool on) {
-    if (!on) kbi_calls.on = false;
+    kbi_calls.on = false;
     for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
-    if (on) kbi_calls.on = true;
+    kbi_calls.on = on;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
@@ -8917,20 +8809,19 @@ static int64_t kbi_inspect_begin(kb_state* kb) {
 static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
     kbi_inspect_switch(false);
-    cudaGetLastError(); // one that a call left is in the list
+    cudaGetLastError(); // the list has the errors of the calls
     return false;
 }
 
 static void kbi_inspect_close(kb_state* kb) {
-    const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_meter.insight.verdict;
     cudaDeviceSynchronize();
     if (!kbi_failed(run))
-        kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
-    else if (!kbi_lost(run)) // what followed an error says nothing
-        v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
-    if (!all->lost) return;
+        kbi_streams_judge(v, kbi_calls.list, kbi_calls.n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
+    else if (!kbi_lost(run)) // calls after an error are not judged
+        v->known = kbi_judge_errors(v, kbi_calls.list, kbi_calls.n, run->work.expect);
+    if (!kbi_calls.lost) return;
     v->known = 0, v->flag = -1;
     snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
 }
@@ -8947,17 +8838,18 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
-// kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
-// elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
-// ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
-// they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
-// wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
-// Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured
-// by chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed,
-// they are not known: no percentage of them, and nothing is above. On the CPU a roof is what one core reaches,
-// beyond its caches, with the vectors of this build; types smaller than f32 count as f32. Several threads pass 100
-// %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory.
+// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32. If a launch is faster than that peak,
+// the next type that its elements allow is used: tf32, f16, bf16 and, if no type is declared, fp8 and int8. The peak
+// of which a launch reaches the larger share counts.
+// ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
+// if the cache is cold and they exceed 4 times the L2 cache. One L2 capacity of them is not counted, because data
+// written last may still be in L2 when the launch ends. Operations are always checked, against products of zeros:
+// random numbers need more power, which lowers the clock.
+// A peak is measured when it is first needed, and passed to later processes of the run. f32 is measured by chains of
+// FMA, all other types by matrix products of cuBLASLt. Without cuBLASLt those peaks are unknown, and ABOVE_ROOF is
+// not checked. On the CPU a peak is what one core reaches, beyond its caches, with the vectors of this build; types
+// smaller than f32 count as f32. Several threads may exceed 100 %, so ABOVE_ROOF does not exist there.
 
 // --- one core of the host ---
 
@@ -8975,21 +8867,19 @@ typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
 // 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
 // compiler can neither know the input nor drop the output.
-#define KBI_CORE_CHAINS(name, scalar, vector)                                                                     \
-    KBI_OPTIMISE static void name(int64_t turns, volatile scalar* seed) {                                         \
-        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                                                           \
-        vector x[14];                                                                                             \
-        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed;                               \
-        memcpy(x, start, sizeof x);                                                                               \
-        vector a = x[12], b = x[13], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3], x4 = x[4], x5 = x[5], x6 = x[6], \
-               x7 = x[7], x8 = x[8], x9 = x[9], x10 = x[10], x11 = x[11];                                         \
-        for (; turns > 0; turns--) {                                                                              \
-            x0 = x0 * a + b, x1 = x1 * a + b, x2 = x2 * a + b, x3 = x3 * a + b, x4 = x4 * a + b, x5 = x5 * a + b; \
-            x6 = x6 * a + b, x7 = x7 * a + b, x8 = x8 * a + b, x9 = x9 * a + b, x10 = x10 * a + b,                \
-            x11 = x11 * a + b;                                                                                    \
-        }                                                                                                         \
-        x[0] = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11;                                       \
-        __asm__ __volatile__("" : : "r"(x) : "memory");                                                           \
+#define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
+#define KBI_CHAIN_BEGIN(i) , v##i = x[i]
+#define KBI_CHAIN_STEP(i) v##i = v##i * a + b;
+#define KBI_CHAIN_END(i) x[i] = v##i;
+#define KBI_CORE_CHAINS(name, scalar, vector)                                       \
+    KBI_OPTIMISE static void name(int64_t steps, volatile scalar* seed) {           \
+        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                             \
+        vector x[14];                                                               \
+        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed; \
+        memcpy(x, start, sizeof x);                                                 \
+        vector a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);                    \
+        for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }                   \
+        KBI_TWELVE(KBI_CHAIN_END) __asm__ __volatile__("" : : "r"(x) : "memory");   \
     }
 KBI_CORE_CHAINS(kbi_core_f32, float, kbi_floats)
 KBI_CORE_CHAINS(kbi_core_f64, double, kbi_doubles)
@@ -9020,20 +8910,20 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
-// a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
-// memory takes longer than the scheduler leaves anybody alone.
+// Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
+// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of the
+// scheduler, so the thread's own clock is used: time that other processes had does not count.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
-    int64_t began = kbi_now(), turns = 100000, last = 0;
-    // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
+    int64_t began = kbi_now(), steps = 100000, last = 0;
+    // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
-    double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
+    double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
+    double work = memory ? (double)size : 2 * 12 * lanes * (double)steps;
     char* a = NULL;
     kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
     if (which > KBI_ROOF_F32) return;
@@ -9041,62 +8931,62 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (a == MAP_FAILED) return;
 #ifdef MADV_HUGEPAGE
-        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+        madvise(a, size, MADV_HUGEPAGE); // small pages take longer to allocate than to measure
 #endif
-        memset(a, 1, size); // pages come when they are written
+        memset(a, 1, size); // allocates the pages
     }
     const int64_t measured = kbi_now();
     for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
         if (i >= 3 && kbi_now() - measured >= 50000000) break;
-        int64_t at = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        int64_t start = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         switch (which) {
         case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
         case KBI_ROOF_READ: kbi_core_read(a, size); break;
         case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
-        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
-        default: kbi_core_f64(turns, &one64); break;
+        case KBI_ROOF_F32: kbi_core_f32(steps, &one32); break;
+        default: kbi_core_f64(steps, &one64); break;
         }
         __asm__ __volatile__("" : : "r"(a) : "memory");
-        last = at = kbi_now() - at, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
-        best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
+        last = kbi_now() - start, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
+        best_ns = KBI_MIN(best_ns, (double)(memory && ran > last / 100 ? KBI_MIN(last, ran) : last));
     }
     if (a) munmap(a, size);
-    kbi_roof_put(r, which, work / best * 1e9, work / best * 1e9, kbi_seconds_since(began));
+    kbi_roof_put(r, which, work / best_ns * 1e9, work / best_ns * 1e9, kbi_seconds_since(began));
 }
 
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
-// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+// ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function.
+// Cold: timed as a block is, the median of five launches; else the fastest of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
-    double best = NAN;
+    double best = INFINITY;
     uint64_t n = size / 16;
     uint32_t value = 0x3f000000;
-    void* write[] = { &b, &n, &value };
+    void *write[] = { &b, &n, &value }, *copy[] = { &b, &a, &n };
     for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
         double ns[6];
         for (int i = 0; i < KBI_COUNT(ns); i++) {
             kbi_single_begin(cold, cold);
             if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
-            else if (which == KBI_ROOF_COPY && runtime)
-                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
+            else if (!runtime)
+                kbi_launch_wide(which == KBI_ROOF_COPY ? KBI_F_COPY : KBI_F_WRITE,
+                                which == KBI_ROOF_COPY ? copy : write);
             else if (which == KBI_ROOF_COPY)
-                kbi_gpu_copy_kernel(b, a, size);
-            else if (runtime)
-                cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
             else
-                kbi_launch_wide(KBI_F_WRITE, write);
+                cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
             ns[i] = kbi_single_end();
         }
         kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
-        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
+        best = KBI_MIN(best, ns[cold ? 3 : 1]);
     }
     return best;
 }
 
-// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+// Allocates two buffers and fills the first with random words; false: out of memory. The caller frees both by
+// kbi_free_buffers in either case.
 static bool kbi_two_buffers(char* two[2], size_t size) {
     two[0] = two[1] = NULL;
     bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
@@ -9109,39 +8999,37 @@ static void kbi_free_buffers(char* two[2]) {
     cudaGetLastError();
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
-static double kbi_reached_cold(int which, int power, double bias) {
-    double* known = &kbi_meter.reached[which][power - KBI_REACHED_LEAST];
-    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
-    char* two[2];
-    if (*known > 0 || kbi_nan(*known)) return *known;
-    *known = NAN;
-    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
-    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
-    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
-    kbi_free_buffers(two);
-    return *known;
-}
-
-// The rate that a cold copy, read or write of as many bytes as the case reaches. Up to an L2 of what a launch wrote
-// reaches memory only after its last event, so a copy of little more than L2 is faster than a large one. Between
-// powers of two the rate is interpolated. From 64 times L2 on the roof is used.
+// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
+// L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
+// peak is used.
 static void kbi_want_reached(kbi_run* run, int which) {
-    double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
+    static struct {
+        int which;
+        double bytes, rate;
+    } last; // implementations of a comparison are compared with one rate
+    double bytes = run->m.bytes, bias = run->m.bias_ns;
+    size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
+    char* two[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
-    if (!cold || !(power >= (double)KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
-    if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
-    kbi_beat(run, true);
-    for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
-    kbi_beat(run, false);
-    run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
+    if (!cold || bytes < 1 << 20 || !(bytes < 64.0 * (double)run->machine->l2) || !kbi_finite(bias)) return;
+    if (last.which != which || last.bytes < bytes || last.bytes > bytes) {
+        last.which = which, last.bytes = bytes, last.rate = NAN;
+        kbi_beat(run, true);
+        if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size) {
+            if (kbi_two_buffers(two, size))
+                last.rate = bytes / (kbi_time_memory(which, true, two[0], two[1], size) - bias) * 1e9;
+            kbi_free_buffers(two);
+        }
+        kbi_beat(run, false);
+    }
+    run->m.reached = last.rate;
 }
 
 enum { KBI_PROBE = 65536 };
 
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
 
-// One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
+// ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -9150,38 +9038,37 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which part of an L2's worth of data the eviction removes. 0: it reads as fast as what was just read; 1: as slow as
-// what a buffer of many times its size has evicted. The least of some places; NaN if these two times do not differ.
+// Which share of an L2's worth of data the eviction removes, the least of 8 places. 0: data read as fast as cached
+// ones; 1: as slow as data that a buffer of many times their size has evicted. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
     size_t span = (size_t)m->l2 / KBI_PLACES & ~(size_t)4095;
     if (span < KBI_PROBE || size < 8 * (size_t)m->l2) return NAN;
     for (int place = 0; place < KBI_PLACES; place++) {
-        const char* at = probe + (size_t)place * span;
-        double ns[3][5], scratch[5];
+        const char* p = probe + (size_t)place * span;
+        double cached[5], uncached[5], evicted[5], scratch[5];
         for (int i = 0; i < 5; i++) {
-            kbi_gpu_read(at, KBI_PROBE);
-            ns[0][i] = kbi_probe_ns(at, false);
+            kbi_gpu_read(p, KBI_PROBE);
+            cached[i] = kbi_probe_ns(p, false);
             kbi_gpu_read(large, size);
-            ns[1][i] = kbi_probe_ns(at, false);
+            uncached[i] = kbi_probe_ns(p, false);
             kbi_gpu_read(probe, (size_t)m->l2);
             kbi_evict();
-            ns[2][i] = kbi_probe_ns(at, false);
+            evicted[i] = kbi_probe_ns(p, false);
         }
-        for (int k = 0; k < 3; k++) ns[k][0] = kbi_median_of(ns[k], 5, scratch);
-        if (!(ns[1][0] > 1.2 * ns[0][0])) return NAN;
-        least = KBI_MIN(least, (ns[2][0] - ns[0][0]) / (ns[1][0] - ns[0][0]));
+        double low = kbi_median_of(cached, 5, scratch), high = kbi_median_of(uncached, 5, scratch);
+        if (!(high > 1.2 * low)) return NAN;
+        least = KBI_MIN(least, (kbi_median_of(evicted, 5, scratch) - low) / (high - low));
     }
     return least;
 }
 
-// Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
+// Measures copy, read and write bandwidth over 1 GiB, or an eighth of the free memory, and what eviction removes.
 static void kbi_measure_memory(kbi_machine* m) {
-    size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
-           eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
     char* two[2];
-    size = KBI_MIN(size, eighth);
     bool good = kbi_two_buffers(two, size);
     for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
         if (!kbi_nan(m->roofs.of[which])) continue;
@@ -9194,60 +9081,42 @@ static void kbi_measure_memory(kbi_machine* m) {
     kbi_free_buffers(two);
 }
 
-// --- its arithmetic ---
+// --- a GPU's arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains; each: FMA of a thread and iteration.
+// f32 operations a second, two for each FMA, of a grid that fills the device, 256 FMA per thread and iteration.
 // KBI_UNTOLD: a launch failed.
-static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    double best = INFINITY;
+static double kbi_fma_roof(void) {
+    double best_ns = INFINITY;
+    uint64_t iterations = 200;
     void *sink = kbi_meter.gpu.touch, *arguments[] = { &sink, &iterations };
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
-        int failed = kbi_launch_wide(kernel, arguments);
+        int failed = kbi_launch_wide(KBI_F_FMA, arguments);
         double ns = kbi_single_end();
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
-        if (i) best = KBI_MIN(best, ns);
+        if (i) best_ns = KBI_MIN(best_ns, ns);
     }
-    return 2 * each * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
+    return 2 * 256 * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best_ns * 1e9;
 }
 
-// Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
-// codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
-typedef struct kbi_algorithm {
-    uint64_t data[8];
-    size_t workspace;
-    int status;
-    float waves;
-    int reserved[4];
-} kbi_algorithm;
-
-#define KBI_CUBLAS_CALLS(x)                                                                                          \
-    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
-        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
-            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
-                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
-                    x(layout, "MatrixLayoutCreate",                                                                  \
-                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
-                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
-                                                                               (void** preference))                  \
-                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
-                              (void* preference, int attribute, const void* value, size_t n))                        \
-                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
-                                    x(search, "MatmulAlgoGetHeuristic",                                              \
-                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
-                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
-                                        x(multiply, "Matmul",                                                        \
-                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
-                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
-                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
-                                           size_t bytes, kb_stream stream))
-
+// The functions of cuBLASLt, for products of square matrices on tensor cores. Prototypes and codes are those of
+// cublasLt.h, which need not be installed.
 typedef struct kbi_cublas {
+    int (*create)(void** handle);
+    int (*destroy)(void* handle);
+    int (*describe)(void** product, int compute, int scale);
+    int (*set)(void* product, int attribute, const void* value, size_t bytes);
+    int (*forget)(void* product);
+    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
+    int (*layout_end)(void* matrix);
+    int (*multiply)(void* handle, void* product, const void* alpha, const void* a, void* layout_a, const void* b,
+                    void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
+                    const void* algorithm, void* workspace, size_t bytes, kb_stream stream);
     void* handle;
-#define KBI_X(name, symbol, parameters) int(*name) parameters;
-    KBI_CUBLAS_CALLS(KBI_X)
-#undef KBI_X
 } kbi_cublas;
+static const char kbi_cublas_names[] =
+    "cublasLtCreate cublasLtDestroy cublasLtMatmulDescCreate cublasLtMatmulDescSetAttribute cublasLtMatmulDescDestroy "
+    "cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy cublasLtMatmul";
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
@@ -9255,16 +9124,9 @@ typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     uint64_t one; // in the type of scale
 } kbi_product;
 
-enum {
-    KBI_LT_TRANSPOSE_A = 3,
-    KBI_LT_FAST_SUM = 25,
-    KBI_LT_WORKSPACE = 1,
-    KBI_LT_UNSUPPORTED = 15,
-    KBI_LT_FOUND = 2,
-    KBI_LT_BYTES = 32 << 20
-};
+enum { KBI_LT_TRANSPOSE_A = 3, KBI_LT_FAST_SUM = 25, KBI_LT_UNSUPPORTED = 15, KBI_LT_WORKSPACE = 32 << 20 };
 
-// f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
+// f16 twice, because some GPUs add faster in f16.
 static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
                                             { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
                                             { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
@@ -9273,130 +9135,111 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-// Newest first; one that this driver is too old for does not start.
+// Opens the newest installed cuBLASLt that this driver supports; false: there is none.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
-        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        if (!library) continue;
-#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
-        KBI_CUBLAS_CALLS(KBI_X)
-#undef KBI_X
-        if (all && c->create(&c->handle) == 0) return true;
-        dlclose(library);
+        if (library && kbi_find_all(library, kbi_cublas_names, c) && c->create(&c->handle) == 0) return true;
+        if (library) dlclose(library);
     }
     return false;
 }
 
-// A^T B by each of the library's best algorithms; workspace, A, B and result follow each other from data on. The
-// fastest launch in ns, behind a spin that lasts as long as submitting and costs hardly any power, so that the clock
-// is as high as it gets. 0: the library has no such product, or (failed) it is not known.
-static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side, bool* failed) {
-    void *what = NULL, *preference = NULL, *in = NULL, *out = NULL;
-    kbi_algorithm found[KBI_LT_FOUND];
-    int transposed = 1, n = 0;
+// ns of the fastest of three launches of A^T B, by the algorithm that cuBLASLt chooses. Workspace, A, B and result
+// follow each other from data on. A spin runs first, for as long as the host submits: it needs little power, so that
+// the clock is as high as possible. 0: the library has no such product; NaN: unknown, because a call failed.
+static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
+    void *product = NULL, *in = NULL, *out = NULL;
+    int transposed = 1;
     signed char fast = 1;
-    size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
-    char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const uint64_t zero = 0;
-    int e = c->describe(&what, p->compute, p->scale);
-    if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
-    if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
+    size_t bytes = (size_t)(side * side * p->in_bytes);
+    char *a = data + KBI_LT_WORKSPACE, *b = a + bytes, *d = b + bytes;
+    uint64_t zero = 0, cycles = 400000;
+    void* arguments[] = { &cycles };
+    double best_ns = INFINITY;
+    int e = c->describe(&product, p->compute, p->scale);
+    if (!e) e = c->set(product, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
+    if (!e && p->roof == KBI_ROOF_FP8) e = c->set(product, KBI_LT_FAST_SUM, &fast, sizeof fast);
     if (!e) e = c->layout(&in, p->in, (uint64_t)side, (uint64_t)side, side);
     if (!e) e = c->layout(&out, p->out, (uint64_t)side, (uint64_t)side, side);
-    if (!e) e = c->prefer(&preference);
-    if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
-    if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = INFINITY;
-    for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        uint64_t cycles = 400000;
-        void* arguments[] = { &cycles };
+    for (int i = 0; i < 4 && !e; i++) { // the first launch loads the code
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
         kbi_single_begin(false, false);
-        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
-                                  workspace, kbi_meter.gpu.stream);
+        e = c->multiply(c->handle, product, &p->one, a, in, b, in, &zero, d, out, d, out, NULL, data,
+                        KBI_LT_WORKSPACE, kbi_meter.gpu.stream);
         double ns = kbi_single_end();
         if (kbi_nan(ns)) break;
-        if (i % 4 && !refused) best = KBI_MIN(best, ns);
+        if (i && !e) best_ns = KBI_MIN(best_ns, ns);
     }
-    if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
-    if (what) c->describe_end(what);
+    if (product) c->forget(product);
     cudaGetLastError();
-    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
-    return kbi_finite(best) ? best : 0;
+    return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// The best over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool, large ones fill
-// it.
+// Finds the highest rate over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool,
+// large ones use all of it.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
-    const double seconds = 0.2; // for a roof
-    int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const double seconds = 0.2; // for a peak
+    int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
-    bool failed = false, told = false;
+    bool known = false;
     while (first->roof != which) first++;
     const int bytes = 2 * first->in_bytes + first->out_bytes;
     while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
-    *of = *most = NAN; // perhaps there is room after another case
-    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
+    *of = *most = NAN; // a later case may leave more memory free
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_WORKSPACE) != cudaSuccess) return;
     *of = *most = 0;
-    uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
-    void* arguments[] = { &rest };
+    uint64_t pause = 40000000; // cycles: earlier measurements may have heated the device
+    void* arguments[] = { &pause };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
         for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
             for (int zeros = 0; zeros < 2; zeros++) {
                 double left = seconds - kbi_seconds_since(began);
-                if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
+                char* a = data + KBI_LT_WORKSPACE;
+                if (*of > 0 && 4 * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
-                                    kbi_meter.gpu.stream);
+                    cudaMemsetAsync(a, 0, (size_t)(2 * side * side * p->in_bytes), kbi_meter.gpu.stream);
                 else
-                    kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
-                double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
-                told |= !failed;
+                    kbi_gpu_fill(a, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
+                double ns = kbi_time_product(c, p, data, side), rate = ns > 0 ? operations / ns * 1e9 : 0;
+                known |= !kbi_nan(ns);
                 if (!zeros) *of = KBI_MAX(*of, rate);
                 *most = KBI_MAX(*most, rate);
             }
         }
     cudaFree(data);
-    if (!told) *of = *most = KBI_UNTOLD;
+    if (!known || (which == KBI_ROOF_F64 && *of <= 0)) *of = *most = KBI_UNTOLD; // every GPU has f64
 }
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
-    double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
+    double of = KBI_UNTOLD, most = KBI_UNTOLD;
     kbi_cublas c;
-    memset(&c, 0, sizeof c);
-    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
-    int64_t began = kbi_now();
-    if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
-    if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
-    double took = kbi_seconds_since(began);
-    bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
-    if (opened) {
+    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measured these when memory was free
+    bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
+    int64_t began = kbi_now(); // without the time in which the library is opened: a quarter of a second
+    if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
+    if (open) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
     }
-    if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
-    if (fma > of) of = fma;
-    if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
     cudaGetLastError();
-    kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
+    kbi_roof_put(&m->roofs, which, of, most, kbi_seconds_since(began));
 }
 #endif
 
-// --- when they are measured ---
+// --- when peaks are measured ---
 
 static void kbi_want_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
-    kbi_beat(run, true); // it may take longer than the case
+    kbi_beat(run, true); // may take longer than the case's --timeout
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
@@ -9404,16 +9247,16 @@ static void kbi_want_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
+// Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // The bandwidth of memory says nothing of data that may be in the host's caches: less than twice the largest one.
-    // Data from KB_ALLOC may be small, and read many times in a run.
-    const double evicts = m->core ? 2 * (double)kbi_core_cache() : 0;
+    // Memory bandwidth is no bound for data in the host's caches: less than twice the largest cache. Data of KB_ALLOC
+    // may be small, and read many times in a run.
+    const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
-    const bool cached = m->bytes < evicts || (tracked > 0 && tracked < evicts);
+    const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
     const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
     if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
         if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
@@ -9421,7 +9264,7 @@ static void kbi_want_roofs(kbi_run* run) {
         if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_want_roof(run, i); // it may be any of them
+            kbi_want_roof(run, i); // undeclared traffic is compared with the highest of the three
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -9523,8 +9366,7 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     void* kept;
     if (!placement) return;
     cudaError_t e = cudaSetDevice(recipe->device);
-    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--)
-        e = cudaMalloc(&kept, KBI_STAGE_PAGE);
+    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&kept, KBI_PAGE);
     cudaGetLastError();
 }
 
@@ -9615,8 +9457,8 @@ static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 // Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
 // long as it would be at the clock of the samples. What it finds is said when the function has returned: its
 // outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    const kbi_work_change* a = &run->alike;
+static void kbi_find_speedup_over_time(kbi_run* run) {
+    const kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
     double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char was[40], is[40];
@@ -9628,39 +9470,39 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
     if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
-    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
-        early *= a->clock / run->m.sm_clock;
-    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
-    double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
+    if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
+        early *= a->early_mhz / run->m.sm_clock;
+    bool warm = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
+    double much = run->sampling.timer->host_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
+        snprintf(run->work_change.finding, sizeof run->work_change.finding,
                  "a launch took %s in the first samples, ever less in others, and %s in the last ones",
                  kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
+        snprintf(run->work_change.finding, sizeof run->work_change.finding,
                  "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
                  kbi_show_time(last * 1e-6, is));
 }
 
 // Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
+static void kbi_find_alternation(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->host_clock;
     double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
     double much = host ? kbi_turn_host : kbi_turn_gpu;
     if (!kbi_finite(bias)) bias = 0;
-    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
+    for (int p = 2; p <= 4 && !run->work_change.finding[0]; p++)
         for (int which = 0; which < p; which++) {
             double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
-            for (int i = 0; i < KBI_TURNS; i++) {
+            for (int i = 0; i < KBI_SINGLES; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
                 if (low[in] > much * high[!in] && low[in] - high[!in] > least)
-                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                    snprintf(run->work_change.finding, sizeof run->work_change.finding,
                              "one launch in %d takes a different time from the others", p);
         }
 }
@@ -9773,7 +9615,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     w->median = median;
     w->clock = isfinite(clock) ? clock : 0;
     w->n = 0;
-    w->begin = kbi_now();
+    w->start_ns = kbi_now();
     return same_time && same_clock;
 }
 
@@ -9786,16 +9628,16 @@ static bool kbi_only_checked(const kbi_run* run) {
 static bool kbi_warm_enough(kbi_run* run) {
     const kbi_recipe* r = run->recipe;
     const kbi_body_call* call = &run->call;
-    double time = kbi_seconds_since(call->phase_began), scale = KBI_MIN(r->max_time, 2.0);
+    double time = kbi_seconds_since(call->phase_start_ns), scale = KBI_MIN(r->max_time, 2.0);
     if (run->sampling.timer->steady) return true;
     // whatever --warmup says; what takes a millisecond needs no batch
-    bool unresolved =
-        run->sampling.timer->by_clock && !call->sampled && run->work.estimate_ns < 1000000 && !run->sampling.resolved;
+    bool unresolved = run->sampling.timer->host_clock && !call->sampled && run->work.estimate_ns < 1000000 &&
+                      !run->sampling.resolved;
     if (unresolved && !kbi_only_checked(run)) return false;
     if (r->warmup_samples >= 0) return call->warm_units >= r->warmup_samples;
     if (kbi_only_checked(run)) return call->warm_units > 0;
     if (r->warmup_time >= 0) return call->warm_units > 0 && time >= r->warmup_time;
-    bool full = kbi_seconds_since(call->window.begin) >= 0.025 * scale &&
+    bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale &&
                 call->window.n >= (run->work.estimate_ns > 500000 ? 2 : 4);
     if (call->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
@@ -9814,8 +9656,8 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (time >= 4 * r->max_time && n >= 3) return true;
     if (n < r->min_samples || time < r->min_time) return false;
     if (n >= r->max_samples) return true;
-    if (n < run->sampling.next_look) return false;
-    run->sampling.next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
+    if (n < run->sampling.next_check) return false;
+    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
     // of the time that will be told: what was read, less the bias
     double sum = 0, bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0;
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
@@ -9829,15 +9671,15 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 static void kbi_phase_show(kbi_run* run) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
-    if (run->place.stand_in || !kbi_show_range) return;
-    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    if (run->schedule.is_copy || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->bench_case->name, run->bench_case->entry->operation);
     kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
 }
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     run->call.phase = phase;
     kbi_phase_show(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
+    run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
     if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
     if (phase != KBI_PHASE_SAMPLE) return;
     run->sampling.load = kbi_load_now("/proc");
@@ -9861,31 +9703,31 @@ static const kbi_verdict* kbi_findings(const kbi_run* run) {
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && run->recipe->audit && v->note[0] && !run->schedule.is_copy) kb_note(&run->kb, "%s", v->note);
     if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->schedule.is_copy;
     return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
 static void kbi_enter_loop(kbi_run* run) {
-    if (run->call.entered) return;
-    run->call.entered = true;
+    if (run->call.loop_entered) return;
+    run->call.loop_entered = true;
     bool held = run->call.last != KBI_PHASE_CHECK || run->call.fresh;
-    if (held && run->recipe->verify && !run->place.stand_in) kbi_hold(run);
-    run->call.proved = run->call.fresh;
+    if (held && run->recipe->verify && !run->schedule.is_copy) kbi_save_outputs(run);
+    run->call.restored = run->call.fresh;
 }
 
 // Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
 static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
-    if (run->sampling.open || now - run->shown <= 100000000) return;
-    run->shown = now;
+    if (run->sampling.open || now - run->beat_ns <= 100000000) return;
+    run->beat_ns = now;
     kbi_beat(run, false);
     if (unit != KBI_SAMPLE || run->call.phase != KBI_PHASE_SAMPLE) return;
     if (run->backend->sensors.throttled) run->backend->sensors.throttled(&run->m);
@@ -9896,10 +9738,10 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
 
 // Runs a unit of a timer that needs no block, or says which unit the block runs for.
 static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
-    if (!run->sampling.timer->alone) return unit;
+    if (!run->sampling.timer->replay) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
-    run->sampling.timer->alone(run);
+    run->sampling.timer->replay(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
     return KBI_NO_UNIT;
@@ -9907,16 +9749,16 @@ static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
 
 // Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
-    run->place.resting = !run->place.fiber;
-    if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
-    return !run->place.resting;
+    run->schedule.suspended = !run->schedule.fiber;
+    if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
+    return !run->schedule.suspended;
 }
 
 // Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
-    if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
-    if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
+    if (run->schedule.command == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (run->schedule.command == KBI_CAPTURE) return run->schedule.command = KBI_HOLD, KBI_CAPTURED;
+    if (run->schedule.command == KBI_HOLD) return KBI_NO_UNIT;
     if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
@@ -9925,12 +9767,12 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
         if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
             snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
-        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-        run->call.phase_began = run->call.window.begin = kbi_now();
+        run->work_change.early_mhz = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
         if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
             kb_note(&run->kb, "not audited: cannot be captured");
     }
-    if (run->place.order == KBI_FINISH)
+    if (run->schedule.command == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
@@ -9941,20 +9783,20 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
 
 // At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    const kbi_place* place = &run->place;
-    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
-    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    const kbi_schedule* place = &run->schedule;
+    const bool alone = place->command == KBI_UNMANAGED, between = !run->sampling.open;
+    bool full = place->command == KBI_SLOT && !place->discard && run->m.n >= place->slot_end;
     if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between ||
-        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
+    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns))
+                            : place->command == KBI_FINISH))
         return kbi_timed_unit(run, KBI_SAMPLE);
     if (alone) { // now: the clock falls, and throttling ends, when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
-    kbi_look_for_shrinking(run);
-    kbi_phase_enter(run, KBI_PHASE_TURNS);
+    kbi_find_speedup_over_time(run);
+    kbi_phase_enter(run, KBI_PHASE_SINGLES);
     return KBI_NO_UNIT;
 }
 
@@ -9962,58 +9804,58 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
 // between; on a CPU they are not, since other processes run there, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
-    bool begins = !run->place.settled, possible = !timer->steady && !timer->alone && !kbi_only_checked(run);
-    bool samples = run->m.launches == 1 && run->place.order == KBI_BY_ITSELF && run->m.n >= KBI_TURNS;
-    bool quick = (double)(KBI_TURNS * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
-    samples = samples && !timer->by_clock;
-    if (begins && possible && !run->place.stand_in && !samples && quick) {
-        run->place.settling = KBI_TURNS;
-        run->place.settled = run->alike.turns;
+    bool begins = !run->schedule.discarded_ns, possible = !timer->steady && !timer->replay && !kbi_only_checked(run);
+    bool samples = run->m.launches == 1 && run->schedule.command == KBI_UNMANAGED && run->m.n >= KBI_SINGLES;
+    bool quick = (double)(KBI_SINGLES * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
+    samples = samples && !timer->host_clock;
+    if (begins && possible && !run->schedule.is_copy && !samples && quick) {
+        run->schedule.discard = KBI_SINGLES;
+        run->schedule.discarded_ns = run->work_change.single_ns;
     }
-    if (run->place.settling > 0 || run->sampling.open) return KBI_SAMPLE;
-    if (run->place.settled)
-        kbi_look_for_turns(run, run->alike.turns);
+    if (run->schedule.discard > 0 || run->sampling.open) return KBI_SAMPLE;
+    if (run->schedule.discarded_ns)
+        kbi_find_alternation(run, run->work_change.single_ns);
     else if (possible && samples)
-        kbi_look_for_turns(run, run->m.samples + run->m.n - KBI_TURNS);
-    run->place.settled = NULL;
+        kbi_find_alternation(run, run->m.samples + run->m.n - KBI_SINGLES);
+    run->schedule.discarded_ns = NULL;
     kbi_phase_enter(run, KBI_PHASE_COMPARE);
     return KBI_NO_UNIT;
 }
 
 static kbi_phase kbi_after_audit(const kbi_run* run) {
-    return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
+    return run->call.last == KBI_PHASE_PROFILE ? KBI_PHASE_PROFILE : KBI_PHASE_WARM;
 }
 
 // The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
-    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
-    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy;
+    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->schedule.suspended && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
-            if (run->work.again || kbi_audit_begins(run))
+            if (run->work.repeat_audit || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
             else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
-        case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
+        case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
         case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
-            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
+            if (compares && run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
-                kbi_phase_enter(run, KBI_PHASE_PROVE);
+                kbi_phase_enter(run, KBI_PHASE_FINAL);
             break;
-        case KBI_PHASE_PROVE:
+        case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
             // a function that gives back new memory at each call gave some when nothing was run to fill it
-            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
+            if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
-        case KBI_PHASE_INSIDE:
+        case KBI_PHASE_PROFILE:
             if (kbi_inside_wants(run))
-                unit = KBI_INSIDE;
+                unit = KBI_PROFILED;
             else
                 kbi_phase_enter(run, KBI_PHASE_DONE);
             break;
@@ -10025,14 +9867,14 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
 // --- a unit begins, and ends ---
 
 static void kbi_mark(kbi_run* run, bool begin) {
-    if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
-    if (run->call.looks && !begin) run->call.looks--;
+    if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
+    if (run->call.profile_runs && !begin) run->call.profile_runs--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
-    run->call.called = NULL;
+    run->call.forbidden_call = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
@@ -10043,8 +9885,8 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_COMPARED:
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
-    case KBI_PROVED: run->call.proved = true; return 1;
-    case KBI_INSIDE: return kbi_inside_begin(run);
+    case KBI_FINAL: run->call.restored = true; return 1;
+    case KBI_PROFILED: return kbi_inside_begin(run);
     case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
     default: return run->sampling.timer->begin(run);
     }
@@ -10052,7 +9894,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
-    const char* called = run->call.called;
+    const char* called = run->call.forbidden_call;
     if (called)
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
@@ -10063,15 +9905,15 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_meter.wall_start;
-        if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
+        if (!run->call.profile_runs) kbi_phase_enter(run, KBI_PHASE_AUDIT);
         break;
     case KBI_AUDITED:
         run->backend->capture.end(run);
-        if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
+        if (!run->work.repeat_audit) kbi_phase_enter(run, kbi_after_audit(run));
         break;
     case KBI_COMPARED: run->backend->capture.compare(run); break;
-    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
-    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_FINAL: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_PROFILED: kbi_inside_end(run); break;
     case KBI_CAPTURED: break;
     default: run->sampling.timer->end(run);
     }
@@ -10098,14 +9940,15 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
         if (run->call.sampled) return 0;
         unit = kbi_choose_unit(run);
     } else if (run->call.sampled) {
-        unit = run->call.ready;
+        unit = run->call.next_unit;
         if (unit == KBI_NO_UNIT && !kbi_failed(run))
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s", run->call.over ? "benchmark" : "KB_SAMPLE");
-        run->call.ready = KBI_NO_UNIT;
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s",
+                     run->call.ended ? "benchmark" : "KB_SAMPLE");
+        run->call.next_unit = KBI_NO_UNIT;
         if (!kbi_can_run(run, host)) return 0;
     } else {
         if (!kbi_can_run(run, host)) return 0;
-        if (run->call.looped && !run->work.called)
+        if (run->call.looped && !run->work.by_pointer)
             kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
         kbi_enter_loop(run);
         unit = kbi_choose_unit(run);
@@ -10122,16 +9965,16 @@ bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
     // left by break: kbi_body_ended says so
     if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
-    if (run->call.ready != KBI_NO_UNIT)
+    if (run->call.next_unit != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
-    if (run->call.over || (run->call.looped && !run->call.sampled))
+    if (run->call.ended || (run->call.looped && !run->call.sampled))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark"), false;
     run->call.sampled = true;
     kbi_enter_loop(run);
-    run->call.ready = kbi_choose_unit(run);
-    run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
-    return run->call.ready != KBI_NO_UNIT;
+    run->call.next_unit = kbi_choose_unit(run);
+    run->call.ended = run->call.next_unit == KBI_NO_UNIT && !run->schedule.suspended;
+    if (kbi_failed(run)) run->call.next_unit = KBI_NO_UNIT;
+    return run->call.next_unit != KBI_NO_UNIT;
 }
 
 // A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
@@ -10155,12 +9998,12 @@ void kbi_threw(kb_state* kb, const char* what) {
 
 // Each call begins in the folder where the program was started, with rounding as the first one found it.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) {
-        kbi_before.known = true;
-        fegetenv(&kbi_before.floats);
-        kbi_before.state = kbi_process_state_now();
+    if (!kbi_process_start.known) {
+        kbi_process_start.known = true;
+        fegetenv(&kbi_process_start.floats);
+        kbi_process_start.state = kbi_process_state_now();
     }
-    kbi_before_restore();
+    kbi_process_restore();
     bool known = kbi_meter.folder[0] != 0, good;
     good = known ? chdir(kbi_meter.folder) == 0 : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
     if (!good) kbi_meter.folder[0] = 0; // it may be gone
@@ -10168,21 +10011,22 @@ static void kbi_call_clear(void) {
 
 // The end of a process that a function forked and that did not end in it.
 static void kbi_stray(void) {
-    if (kbi_meter.strays) *kbi_meter.strays = kbi_meter.running;
+    if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
 }
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
 static void kbi_call_function(kbi_run* run) {
-    const kb_entry* entry = run->of->entry;
+    const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
-    const uintptr_t of = (uintptr_t)run->of;
-    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    const uintptr_t of = (uintptr_t)run->bench_case;
+    const bool own =
+        !run->bench_case->desc; // else the process is somebody else's, with its own timers, folder and children
     if (own) kbi_call_clear();
-    kbi_meter.running = of;
-    if (own && !kbi_meter.strays) {
-        void* p = mmap(NULL, sizeof *kbi_meter.strays, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (p != MAP_FAILED) kbi_meter.strays = (volatile uintptr_t*)p;
+    kbi_meter.running_case = of;
+    if (own && !kbi_meter.escaped) {
+        void* p = mmap(NULL, sizeof *kbi_meter.escaped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) kbi_meter.escaped = (volatile uintptr_t*)p;
     }
     if (entry->build && entry->build->call)
         entry->build->call(entry->body, &run->kb);
@@ -10190,8 +10034,8 @@ static void kbi_call_function(kbi_run* run) {
         entry->body(&run->kb);
     if (!own) return;
     if (getpid() != here) kbi_stray();
-    if (!kbi_meter.strays || *kbi_meter.strays != of) return;
-    *kbi_meter.strays = 0;
+    if (!kbi_meter.escaped || *kbi_meter.escaped != of) return;
+    *kbi_meter.escaped = 0;
     kbi_stop(run, KB_FLAG_BAD_CASE, "a process that the function forked returned from it; it has to end with _exit");
 }
 
@@ -10199,7 +10043,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     const kbi_body_call before = run->call;
     memset(&run->call, 0, sizeof run->call);
     run->call.phase = first, run->call.last = last;
-    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
+    run->call.fresh = before.fresh, run->call.profile_runs = before.profile_runs, run->call.marked = before.marked;
     run->sampling.batch = 1;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
@@ -10213,7 +10057,7 @@ static void kbi_memory_facts(kbi_run* run) {
     int64_t pool = kbi_pool_peak(run->backend, false) - m->pool_before, tracked = m->device_peak + KBI_MAX(pool, 0);
     int64_t room = kbi_free_bytes(run->backend), lowest = m->free_lowest;
     if (room != KB_NONE) lowest = KBI_MIN(lowest, room);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->held;
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->saved_bytes;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
@@ -10228,7 +10072,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            kbi_home(run->backend, block->place)
+            kbi_block_backend(run->backend, block->place)
                 ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
@@ -10247,7 +10091,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+    if (run->call.next_unit != KBI_NO_UNIT && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
@@ -10255,29 +10099,30 @@ static void kbi_body_ended(kbi_run* run) {
     if (broken) { // the cause of what else went wrong in this case; each one after it would fail
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-        kbi_give_word(run, KB_FAILED);
+        kbi_set_status(run, KB_FAILED);
     }
-    if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
+    if (run->work_change.finding[0] && !kbi_failed(run))
+        kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
-    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
-    if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
+    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->schedule.is_copy;
+    if (run->memory.unsaved && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
-    if (!run->place.in_turn && !run->call.fresh)
+    if (!run->schedule.interleaved && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) {
         kbi_check_guards(run);
         if (first && kbi_all_constant(run)) run->m.constant = 1;
         if (run->work.graph) b->capture.forget(run);
     }
-    run->memory.keeps = keeps;
+    run->memory.keep = keeps;
     if (keeps)
-        kbi_memory_keep(run);
+        kbi_memory_reuse(run);
     else
         kbi_memory_free(b, &run->memory, lost);
     int64_t left = kbi_free_bytes(b);
-    if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
+    if (left != KB_NONE && !lost && !keeps && !run->schedule.interleaved)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
@@ -10286,13 +10131,13 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
                          const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->bench_case = c;
     run->work.expect = c->desc ? c->desc->expect : 0;
-    run->work.called = c->entry->returns;
+    run->work.by_pointer = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
-    run->began = kbi_now();
-    kbi_meter.kept = kbi_meter.lost = 0;
+    run->start_ns = kbi_now();
+    kbi_meter.undisturbed = kbi_meter.disturbed = 0;
     run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
@@ -10317,7 +10162,7 @@ static void kbi_run_finish(kbi_run* run) {
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
-    run->m.wall_ns = (double)(kbi_now() - run->began);
+    run->m.wall_ns = (double)(kbi_now() - run->start_ns);
     kbi_want_roofs(run);
 }
 
@@ -10331,10 +10176,10 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
 // inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
 // wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
-    if (!run->memory.keeps) return;
+    if (!run->memory.keep) return;
     const kbi_work work = run->work;
     const kbi_measured before = run->m;
-    run->memory.keeps = false;
+    run->memory.keep = false;
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
@@ -10365,10 +10210,10 @@ static void kbi_check_call(kbi_run* run) {
 // The second call: audit, warm-up, samples, and the check of what the last one left. One that rests by returning is
 // made in parts: it is over when place.resting is false.
 static void kbi_measure_call(kbi_run* run) {
-    if (!run->place.resting) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_PROVE);
-    run->place.resting = false;
+    if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
+    run->schedule.suspended = false;
     kbi_call_function(run);
-    if (run->place.resting) return;
+    if (run->schedule.suspended) return;
     kbi_body_ended(run);
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
@@ -10376,7 +10221,7 @@ static void kbi_measure_call(kbi_run* run) {
 // A call in which instruments look into the block, and nothing is timed. The result is to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
@@ -10389,7 +10234,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 
 static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
                                     kb_axis_type a, kb_axis_type b) {
-    const kbi_case* c = kb->run->of;
+    const kbi_case* c = kb->run->bench_case;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
     kbi_note_call(kb, call, true);
@@ -10424,7 +10269,7 @@ const char* kb_str(kb_state* kb, const char* axis) {
 
 bool kb_has(kb_state* kb, const char* axis) {
     kbi_note_call(kb, "kb_has", true);
-    const kbi_case* c = kb->run->of;
+    const kbi_case* c = kb->run->bench_case;
     for (int i = 0; i < c->n_params; i++)
         if (kbi_is(c->params[i].name, axis)) return true;
     return kb->direction && kbi_is(axis, "dir");
@@ -10498,13 +10343,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     } else {
         KBI_TIME(kb, host) fn(kb->stream, user);
     }
-    return !kb->run->place.resting;
+    return !kb->run->schedule.suspended;
 }
 
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
-    if (run->m.status != KB_OK || run->place.stand_in || !run->recipe->verify) return false;
+    if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
     if (run->call.looped) return true;
     kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
     return false;
@@ -10513,10 +10358,10 @@ static bool kbi_checks_now(kbi_run* run) {
 // false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
+    if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    if (passed || !kbi_last_run(run, true)) return passed;
+    if (passed || !kbi_output_seen(run, true)) return passed;
     kbi_stop(run, KB_FLAG_STALE, "the last launch did not write the output, although an earlier one did");
     return true;
 }
@@ -10527,13 +10372,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
     kbi_note_call(kb, "kb_check", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
-    if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
-        !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
+    if (!kbi_range_valid(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
+        !kbi_range_valid(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
         return false;
     if (!(tolerance >= 0) || !kbi_finite(tolerance))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
     if (!n) return kb_note(kb, "kb_check of 0 elements proves nothing"), true;
-    kbi_mark_read(run, got);
+    kbi_mark_output(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
@@ -10585,7 +10430,7 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_start(list, format);
     kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
-    kbi_give_word(kb->run, KB_SKIPPED);
+    kbi_set_status(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
@@ -10651,15 +10496,15 @@ typedef struct kbi_comparison {
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_measure_call(&a->run);
-    a->over = !a->run.place.resting;
+    a->over = !a->run.schedule.suspended;
 }
 
 // Lets a case go on until it rests again or is over.
 static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
     kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
-    kbi_meter.running = (uintptr_t)a->run.of;
-    kbi_stage_enter(&a->run.memory);
-    if (a->run.place.fiber)
+    kbi_meter.running_case = (uintptr_t)a->run.bench_case;
+    kbi_shared_enter(&a->run.memory);
+    if (a->run.schedule.fiber)
         kbi_fiber_resume(&a->fiber);
     else
         kbi_member_main(a);
@@ -10669,10 +10514,10 @@ static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
 static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->bench_case);
     a->run.work.verdict = run->work.verdict;
     a->run.sink = run->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
+    a->run.schedule.is_copy = true;
     a->index = first->index;
 }
 
@@ -10687,7 +10532,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
     int64_t n = kbi_copies_of(&a->run, first->device);
     // in shared buffers their room is allocated already
-    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
@@ -10701,16 +10546,16 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
         kbi_member_again(copy, a);
-        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
-            first->strayed = true;
-        } else if (first->stage) {
-            memory->first = first, memory->stage = first->stage, memory->most = first->most;
-            memory->at = (size_t)(i + 1) * first->stage->stride;
+        if (first->shared && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->separate = true;
+        } else if (first->shared) {
+            memory->original = first, memory->shared = first->shared, memory->layout_peak = first->layout_peak;
+            memory->copy_offset = (size_t)(i + 1) * first->shared->stride;
         }
-        copy->run.place.order = KBI_HOLD;
-        copy->run.place.in_turn = true;
-        copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
+        copy->run.schedule.command = KBI_HOLD;
+        copy->run.schedule.interleaved = true;
+        copy->run.schedule.fiber = copy->run.work.by_pointer ? NULL : &copy->fiber;
+        copy->over = copy->run.schedule.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
         if (copy->over)
             kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
         else
@@ -10728,7 +10573,7 @@ static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
             kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
-            next->run.place.order = KBI_CAPTURE;
+            next->run.schedule.command = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
         a->run.backend->capture.repeat(&a->run, which, false);
@@ -10737,11 +10582,11 @@ static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
 
 // Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
 static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
-    kbi_place* place = &a->run.place;
+    kbi_schedule* place = &a->run.schedule;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    place->in_turn = c->n > 1 || many;
-    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
-    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    place->interleaved = c->n > 1 || many;
+    place->fiber = place->interleaved && !a->run.work.by_pointer ? &a->fiber : NULL;
+    place->command = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
     a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
@@ -10750,15 +10595,15 @@ static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     if (!many || a->over) return;
     kbi_member_replicate(c, a);
     kbi_member_capture(c, a);
-    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    place->command = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
     kbi_go_on(c, a);
 }
 
 static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
-    a->run.place.order = KBI_FINISH;
+    a->run.schedule.command = KBI_FINISH;
     if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
-        a->replicas[i].run.place.order = KBI_FINISH;
+        a->replicas[i].run.schedule.command = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
         kbi_fiber_free(&a->replicas[i].fiber);
         kbi_measured_free(&a->replicas[i].run.m);
@@ -10775,10 +10620,10 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
     bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
-    a->run.place.slot_end = from + (one ? 1 : 8);
-    if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
-    if (a->run.place.slot_end == from) return NAN;
-    a->run.place.settling = c->settling;
+    a->run.schedule.slot_end = from + (one ? 1 : 8);
+    if (c->recipe->samples) a->run.schedule.slot_end = KBI_MIN(a->run.schedule.slot_end, c->recipe->samples);
+    if (a->run.schedule.slot_end == from) return NAN;
+    a->run.schedule.discard = c->settling;
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
@@ -10820,7 +10665,7 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     double time = seconds / (c->n + 1);
     bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->members[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
+        c->members[i]->run.sampling.next_check = look ? 0 : INT64_MAX;
         if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
@@ -10867,11 +10712,11 @@ static bool kbi_comparison_settle(kbi_comparison* c) {
             for (int t = 0; t < 2 * KBI_TRIALS; t++) {
                 kbi_member* now = t % 2 ? a : c->members[(i + 1 + t / 2 % (c->slots - 1)) % c->slots];
                 if (now->over) continue;
-                now->run.place.slot_end = now->run.m.n;
-                now->run.place.settling = now == a ? runs : 1;
-                now->run.place.settled = now == a ? ns[t / 2] : NULL;
+                now->run.schedule.slot_end = now->run.m.n;
+                now->run.schedule.discard = now == a ? runs : 1;
+                now->run.schedule.discarded_ns = now == a ? ns[t / 2] : NULL;
                 kbi_go_on(c, now);
-                now->run.place.settled = NULL;
+                now->run.schedule.discarded_ns = NULL;
                 if (kbi_lost(&now->run)) return false;
             }
             if (a->over) break;
@@ -10886,7 +10731,7 @@ static bool kbi_comparison_settle(kbi_comparison* c) {
 static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = !kbi_comparison_settle(c), enough = false;
-    int64_t began = kbi_now() - kbi_meter.stood;
+    int64_t began = kbi_now() - kbi_meter.stopped_ns;
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
@@ -10898,7 +10743,7 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         c->rounds++;
         live = 0;
         for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
-        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stood - began) * 1e-9);
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
@@ -10917,7 +10762,7 @@ static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
     if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
     // a case without KB_ALLOC has no data there, and nobody knows where its data lies
-    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0;
     run->m.arms = c->n;
     run->m.contest = c->members[0]->index;
 }
@@ -10957,20 +10802,20 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
         int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
-        largest = KBI_MAX(largest, run->memory.most);
+        largest = KBI_MAX(largest, run->memory.layout_peak);
     }
     for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
         const kbi_run* run = &members[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        int64_t span = (int64_t)kbi_shared_span(&run->memory, kbi_shared_align(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
-        device += run->memory.read_bytes;
+        device += run->memory.output_bytes;
         host += run->memory.copies * run->m.host_memory;
         stage_bytes = KBI_MAX(stage_bytes, span);
     }
     device += stage_bytes;
     if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
+    bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
     // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
     // measuring
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
@@ -10978,7 +10823,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_comparison c;
-        kbi_stage stage;
+        kbi_shared_buffers stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
         c.sink = sink;
@@ -10989,13 +10834,13 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
             kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
             kbi_member_again(control, members[0]);
             control->run.work = members[0]->run.work;
-            control->run.memory.most = members[0]->run.memory.most;
+            control->run.memory.layout_peak = members[0]->run.memory.layout_peak;
             control->run.memory.copies = members[0]->run.memory.copies;
         }
         for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
-        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
+        c.staged = wanted && kbi_shared_open(&stage, b, memories, c.slots);
         good = kbi_comparison_run(&c);
-        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        if (c.staged && good) kbi_shared_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
             if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
         if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
@@ -11999,21 +11844,21 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>columns   render: what render is told beside the records, widths of text, and what stands in a column.
+  >>columns   render: options of the table, widths of text, and the text of a field in its column.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What render is told beside the records.
+// Options of the table.
 typedef struct kbi_how {
     FILE* out;
-    int width;
-    bool colour, verbose, quiet, counters; // counters: what was counted in a case stands below its row
-    const char *sort, *columns;            // as on the command line; NULL: as measured, and what the records have
+    int width;                             // columns of a line
+    bool colour, verbose, quiet, counters; // counters: the counters of a case are listed below its row
+    const char *sort, *columns;            // as on the command line; NULL: default order, default columns
 } kbi_how;
 
-// Whether this is a terminal that knows colours and how to clear a line.
+// Whether the stream is a terminal with escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// A terminal's own, else what COLUMNS says.
+// The width of the terminal; otherwise COLUMNS if it is 40 to 1000; otherwise 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -12022,7 +11867,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// "always" and "never" decide; else what the environment asks for, and last what f is.
+// when: "always", "never", or NULL or "auto": the environment decides, otherwise whether f is a terminal.
 static bool kbi_colour(FILE* f, const char* when) {
     static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
@@ -12039,69 +11884,64 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_colour(out, NULL);
 }
 
-// Columns of a character: 2 for scripts written in squares, 0 for marks on the character before.
+// Columns of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
 static int kbi_character_width(unsigned code) {
-    static const struct {
-        unsigned from, to;
-        int width;
-    } ranges[] = { { 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },  { 0x200b, 0x200f, 0 }, { 0x20d0, 0x20ff, 0 },
-                   { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
-                   { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
-                   { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
+    enum { KBI_MARKS = 4 }; // the first ranges are combining marks
+    static const unsigned ranges[][2] = {
+        { 0x300, 0x36f },   { 0x200b, 0x200f },   { 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f },  { 0x1100, 0x115f },
+        { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 },   { 0xf900, 0xfaff },   { 0xfe30, 0xfe6f },  { 0xff00, 0xff60 },
+        { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd }
+    };
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < KBI_MARKS ? 0 : 2;
     return 1;
 }
 
-// The bytes of s, of n, that take no more than so many columns; used: how many columns they take.
+// The length in bytes of the longest prefix of s (n bytes) that takes at most so many columns; used: its columns.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
-    size_t at = 0;
+    size_t length = 0;
     *used = 0;
-    while (at < n) {
+    while (length < n) {
         unsigned code;
-        int bytes = kbi_utf8(s + at, &code), width = kbi_character_width(code);
+        int bytes = kbi_utf8(s + length, &code), width = kbi_character_width(code);
         if (*used + width > columns) break;
         *used += width;
-        at += (size_t)KBI_MAX(bytes, 1);
+        length += (size_t)KBI_MAX(bytes, 1);
     }
-    return at;
+    return length;
 }
 
-static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
+static int kbi_width(const char* s, size_t n) { // columns of n bytes
     int used;
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
 
-// Adds a text, cut in its middle when it takes more than so many columns: names differ at either end.
+// Appends a text. If it takes too many columns, its middle is replaced by "...", because names differ at both ends.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
-    size_t n = strlen(s), tail = 0;
+    size_t n = strlen(s);
     int used, width = kbi_width(s, n);
     bool whole = columns < 5 || width <= columns;
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
-    if (whole) return;
-    for (int room = columns - 3 - used; width > room;) {
-        unsigned code;
-        int bytes = kbi_utf8(s + tail, &code);
-        width -= kbi_character_width(code);
-        tail += (size_t)KBI_MAX(bytes, 1);
-    }
-    kbi_putf(t, "...%s", s + tail);
+    int more = width - (columns - 3 - used); // columns before the tail
+    size_t tail = kbi_fitting(s, n, more, &used);
+    if (used < more) tail += kbi_fitting(s + tail, n - tail, 2, &used); // a wide character
+    if (!whole) kbi_putf(t, "...%s", s + tail);
 }
 
-// --- a column under a heading ---
+// --- a column of the table ---
 
-typedef struct kbi_cell { // a column under the heading above
-    kbi_shown what;
+typedef struct kbi_cell {
+    kbi_shown what; // the key or counter
     const char* title;
-    double scale; // from the key's unit to the title's
+    double scale; // from the unit of the key to the unit of the title
     int width;
 } kbi_cell;
 
-// The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
-// would have more than five, as long as this loses nothing of the smallest.
+// Chooses the unit of a column: the largest in which all values have a digit before the decimal point. If the largest
+// value then has more than five such digits, a larger unit is chosen, provided that the smallest value stays above 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
+    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the next smaller unit
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
         if (!kbi_finite(x) || x <= 0) continue;
@@ -12112,40 +11952,38 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     while (unit < KBI_COUNT(kbi_units) && kbi_units[unit].column != cell->what.column) unit++;
     for (int i = 0; unit < KBI_COUNT(kbi_units) && i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
         double scale = kbi_units[unit].scales[i];
-        if (before > 0 &&
-            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
+        if (smaller > 0 &&
+            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * smaller < 1e5 ? 1 : 0.01)))
             continue;
         cell->title = kbi_units[unit].titles[i];
-        cell->scale = before = scale;
+        cell->scale = smaller = scale;
     }
 }
 
-// Whether the records' values can be read in the unit of the heading above, or there is no better one.
+// Whether all values have a readable size in the unit of the column.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
-    kbi_cell better = *cell;
-    kbi_cell_unit(&better, rows, n);
-    for (int i = 0; i < n && better.scale != cell->scale; i++) {
+    for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
         if (kbi_finite(x) && x > 0 && (x < 0.01 || x >= 1e5)) return false;
     }
     return true;
 }
 
-// A counter: all digits of a whole number, else four.
+// A counter: all digits of a whole number, otherwise four.
 static const char* kbi_show_count(double x, char out[40]) {
     bool whole = fabs(x) < 1e15 && x == floor(x);
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// Text of a field of a record in its column, "-" for none.
+// The text of a record's field in its column; "-" if the field has no value.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
     int column = cell->what.column;
     const kbi_key* key = cell->what.key;
-    const char* words = kbi_field_words(r, key);
+    const char* text = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
-    if (words)
-        kbi_clean(s, words);
+    if (text)
+        kbi_clean(s, text);
     else if (!kbi_finite(x) || (column == KBI_COLUMN_MEMORY && x <= 0))
         kbi_puts(s, column == KBI_COLUMN_BAR ? "" : "-");
     else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
@@ -12154,7 +11992,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         for (int i = 0; i < cell->width; i++) kbi_puts(s, (i + 0.5) / cell->width <= x / 100 ? "#" : ".");
     else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
-    else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
+    else if (column == KBI_COLUMN_SPEEDUP)
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
                  : r->verdict == KB_UNRESOLVED ? "~"
@@ -12163,7 +12001,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_puts(s, kbi_show_count(x, out));
     else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else { // four digits, or as many as have room behind the zeros of a small number
+    else { // fewer digits if a small number has many zeros behind the point
         int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
@@ -12171,53 +12009,65 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table: text laid out in its width, columns, rows, and what stands under them.
+  >>table     render: the terminal table: columns, rows, and the notes below it.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
+#define KBI_WINNER_BIT 0x80000000u // beside the bits of kbi_columns: the rows have room for " fastest?"
 enum {
-    KBI_LABEL = 21, // of the first column: as in a line of 80, and what a longer line or a longer name may add
-    KBI_LABEL_MORE = 25,
+    KBI_LABEL = 21, // width of the first column, if labels are short; and for long ones, if there is room
+    KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
-    KBI_WIDE = 100,      // a line so long has room for more columns
-    KBI_WINNER_ROOM = 9, // " fastest?"
-    KBI_MARK_ROOM = 4,   // " UV+": of a flag, and that there are more
-    KBI_AXES_NAMES = 14, // longer names of several axes stand once above the rows
-    KBI_WINNERS_ALL = 30 // operations whose winner is told in any event
+    KBI_LABEL_SPARE = 3,  // so that a slightly longer label in a later row fits, too
+    KBI_WIDE = 100,       // a line of this width has room for the wide columns
+    KBI_WINNER_WIDTH = 9, // " fastest?"
+    KBI_MARKS_WIDTH = 4   // " UV+": the mark of a flag, and the sign for further marks
 };
 
-// Who won how many of an operation's groups, and by how much: what the summary is made of.
-typedef struct kbi_wins {
-    char operation[96], winner[64], over[64]; // winner empty: none is significant
+// The signs of the table that are explained below it, if they occur; quiet: also in a quiet table.
+enum { KBI_SIGN_ONE, KBI_SIGN_SEVERAL, KBI_SIGN_COLD, KBI_SIGN_ENERGY };
+enum { KBI_SIGN_EQUAL = 4, KBI_SIGN_OPEN, KBI_SIGN_APART };
+static const struct {
+    bool quiet;
+    const char* text;
+} kbi_signs[] = {
+    { false, "+-: 95 % of the median and its bias within one process; other processes may differ by more" },
+    { false, "+-: 95 % over several processes" },
+    { false, "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends" },
+    { false, "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power" },
+    { true, "=: within 1 % of the baseline." },
+    { true, "~, fastest?: not significant at 95 %." },
+    { true, kbi_apart_note },
+};
+
+typedef struct kbi_layout { // the columns below a heading
+    kbi_cell cells[KBI_SHOWN];
+    int n_cells, label; // label: width of the first column
+    unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
+} kbi_layout;
+
+typedef struct kbi_wins { // the comparisons of an operation with the same result
+    char operation[96], winner[64]; // winner: empty if none is significant
     int groups;
-    double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
 } kbi_wins;
 
-// Is fed records, a group's at least at a time, and prints them: groups, headings and machines are in the records.
+// The table takes records, at least one comparison group at a time. Headings and machines come from the records.
 typedef struct kbi_table {
     kbi_how how;
-    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // by --columns and --sort
+    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
     int n_chosen, n_order;
-    bool bare;                   // records alone, without their machine
-    bool alone;                  // the heading above is that of operations with one case each
-    bool equivalent, unresolved; // such verdicts were shown
-    bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
-    bool apart;                  // a case was measured without interleaved rounds
-    bool energy;                 // a number of it was shown
-    int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
-    kbi_cell cells[KBI_SHOWN];
-    int n_cells, label;     // label: width of the first column
-    int most_label;         // what it could be
-    unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
-    uint64_t heading, axes; // hashes: the operation above; the axes that rows have no names of, 0: none
-    uint64_t machine;       // of the line above; 0: none
+    bool bare;        // no line about the machine
+    bool alone;       // the heading is shared by operations with one case each
+    uint64_t heading; // hash of the operation in the heading
+    uint64_t machine; // hash of the latest line about a machine; 0: none
+    kbi_layout layout;
+    unsigned signs; // bits of kbi_signs that occurred
     int64_t ok, failed, skipped;
-    int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
-    bool gpu;                       // some were measured on one
+    int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
+    bool gpu;                       // at least one case ran on a GPU
     kbi_wins* wins;
     int n_wins;
-    kbi_text text;     // not yet written
-    kbi_arena scratch; // texts until then
+    kbi_text text;     // output that is not yet written
+    kbi_arena scratch; // strings that live until the output is written
 } kbi_table;
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
@@ -12234,11 +12084,11 @@ static void kbi_table_flush(kbi_table* t) {
     kbi_arena_free(&t->scratch);
 }
 
-// These last until the table is flushed: a text, which is freed; a format; a text as it may be shown.
+// The results of these three live until the table is flushed. keep frees the text that it copies.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
-    const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
+    const char* copy = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
-    return kept;
+    return copy;
 }
 
 KBI_PRINTF(2, 3) static const char* kbi_table_text(kbi_table* t, const char* format, ...) {
@@ -12260,112 +12110,83 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Text at the left (width below 0) or at the right of so many columns.
+// Pads a text to a width: on its left, or on its right if the width is negative. Returns the columns written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
     return n + room;
 }
 
-static void kbi_table_cut(kbi_table* t, int width, const char* s) { // at the left, and no longer
-    kbi_text text = KBI_BLANK;
-    kbi_cut(&text, s, width);
-    kbi_table_pad(t, -width, kbi_table_keep(t, &text));
-}
-
-static void kbi_table_line_end(kbi_table* t) { // without spaces before it
+static void kbi_table_line_end(kbi_table* t) { // removes trailing blanks
     while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
     kbi_puts(&t->text, "\n");
 }
 
-// Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
-// line is parted. Each part is cleaned again: wrapping may have put "::" at the start of a line, which a CI system's
-// log would obey.
-static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
+// Wraps a text under an indent; the line has `used` columns already. A word that is longer than a line is split. Each
+// part is cleaned again, because wrapping could put "::" at the start of a line, which is a command in CI logs.
+static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
-        int width = kbi_width(s, n), gap = at > indent;
-        if (gap && at + gap + width > t->how.width) kbi_puts(&t->text, "\n"), at = gap = 0;
-        int before = at ? gap : indent, used;
-        size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
-        kbi_putf(&t->text, "%*s", before, "");
+        int width = kbi_width(s, n), gap = used > indent;
+        if (gap && used + gap + width > t->how.width) kbi_puts(&t->text, "\n"), used = gap = 0;
+        int blanks = used ? gap : indent, taken;
+        size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - used - blanks, 1), &taken);
+        kbi_putf(&t->text, "%*s", blanks, "");
         kbi_clean(&t->text, kbi_arena_text_n(&t->scratch, s, fits));
-        at += before + used;
+        used += blanks + taken;
         s += fits;
         s += strspn(s, " ");
     }
-    if (at) kbi_puts(&t->text, "\n");
+    if (used) kbi_puts(&t->text, "\n");
 }
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
-// --- what was counted of a case, below its row ---
-
-// Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
+// The text of a counter with its unit.
 static void kbi_table_count(kbi_text* s, double x, const char* unit) {
-    static const char prefixes[] = " kMGTPE";
     char out[40];
-    int k = 0;
-    bool bytes = kbi_is(unit, "B") || kbi_is(unit, "byte"), plain = !unit || !*unit;
     if (kbi_is(unit, "ns"))
         kbi_puts(s, kbi_show_time(x * 1e-6, out));
-    else if (kbi_is(unit, "%") && x > 0 && x < 0.0995)
-        kbi_puts(s, "<0.1 %");
-    else if (kbi_is(unit, "%") || kbi_is(unit, "FLOP/B"))
-        kbi_putf(s, "%s %s", kbi_digits(x, 3, out), unit);
-    else if ((!bytes && !plain) || fabs(x) < (bytes ? 1e3 : 1e7))
-        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, plain ? "" : " "), kbi_clean(s, plain ? "" : unit);
-    else {
-        for (; fabs(x) * (1 + 5e-4) >= 1e3 && prefixes[k + 1]; k++) x *= 1e-3;
-        kbi_putf(s, "%s %c%s", kbi_digits(x, 3, out), prefixes[k], bytes ? "B" : "");
-    }
+    else if (kbi_is(unit, "B") || kbi_is(unit, "byte"))
+        kbi_puts(s, kbi_show_bytes(x, out));
+    else
+        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, unit && *unit ? " " : ""), kbi_clean(s, unit ? unit : "");
 }
 
-// Counters that are not 0, in columns, each from top to bottom.
+// The counters of a case that are not 0, below its row.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    size_t size = sizeof(char*) * (size_t)(2 * r->counters.n + 1);
-    const char** cells = (const char**)kbi_arena_alloc(&t->scratch, size); // name, value, name, ...
-    int n = 0, name = 0, value = 0;                                        // the widest
+    enum { KBI_INDENT = 4, KBI_NAME = 22, KBI_VALUE = 12 };
+    int used = 0;
     for (int64_t i = 0; i < r->counters.n; i++) {
-        const char* raw = r->counters.of[i].name;
+        const char *raw = r->counters.of[i].name, *name = kbi_table_clean(t, raw);
         double x = kbi_object_number(&r->counters, raw);
+        int room = KBI_MAX((int)KBI_NAME, kbi_width(name, strlen(name)));
         kbi_text text = KBI_BLANK;
         if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
+        room = KBI_MIN(room, t->how.width - KBI_INDENT - KBI_VALUE);
+        if (used && used + KBI_INDENT + room + KBI_VALUE > t->how.width) kbi_table_line_end(t), used = 0;
+        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
+        kbi_cut(&text, name, room);
+        used += KBI_INDENT + kbi_table_pad(t, -room, kbi_table_keep(t, &text));
         kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        value = KBI_MAX(value, kbi_width(text.s, text.n));
-        cells[2 * n] = kbi_table_clean(t, raw);
-        cells[2 * n + 1] = kbi_table_keep(t, &text);
-        name = KBI_MAX(name, kbi_width(cells[2 * n], strlen(cells[2 * n])));
-        n++;
+        used += kbi_table_pad(t, KBI_VALUE, kbi_table_keep(t, &text));
     }
-    name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
-    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + value + KBI_GAP);
-    columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
-    int rows = (n + columns - 1) / columns;
-    for (int i = 0; i < rows; i++) {
-        for (int k = i; k < n; k += rows) {
-            kbi_putf(&t->text, "%*s", (int)(k == i ? KBI_INDENT : KBI_GAP), "");
-            kbi_table_cut(t, name, cells[2 * k]);
-            kbi_table_pad(t, value + 1, cells[2 * k + 1]);
-        }
-        kbi_table_line_end(t);
-    }
+    if (used) kbi_table_line_end(t);
 }
 
-// --- groups: which records belong together ---
+// --- groups ---
 
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Whether two differ in nothing but the implementation, and come from one run on one device.
+// Whether two records are of one comparison group: of one run and device, and different in the implementation only.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
 }
 
-// An operation that has no other case shares its heading; a record of no plan does as well.
+// Whether the operation has no other case, so that it shares its heading; likewise a record without a plan.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 // --- columns ---
@@ -12376,169 +12197,170 @@ static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_
     return kbi_table_keep(t, &text);
 }
 
-static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const* rows, int n) {
-    kbi_cell* cell = &t->cells[t->n_cells++];
-    memset(cell, 0, sizeof *cell);
-    cell->what = what;
-    cell->scale = 1;
-    cell->title = what.counter[0]   ? cell->what.counter
-                  : what.column < 0 ? what.key->name
-                                    : kbi_columns[what.column].title;
-    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
-    kbi_cell_unit(cell, rows, n);
-    for (int i = -1; i < n && what.column < 0; i++) {
-        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
-        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
-    }
+static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
+    return kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                          r->direction ? r->direction : "");
 }
 
-// Columns for these records, with a first column as wide as label if it may be, and as need if it must. When the line
-// is too short for all of them, those that say least are left out, in the order of kbi_columns[].drop.
-static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
-                              int need) {
-    int used = KBI_MARK_ROOM + (wanted & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0), columns = KBI_COUNT(kbi_columns);
-    need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
-    t->wanted = wanted;
-    t->n_cells = 0;
-    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n), used += t->cells[i].width + 1;
-    if (t->n_chosen) wanted = 0;
-    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
-    for (int drop = 1; drop < columns; drop++)
-        for (int i = 0; i < columns && used + need > t->how.width; i++)
-            if (kbi_columns[i].drop == drop && wanted >> i & 1)
-                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
-    for (int i = 0; i < columns; i++)
-        if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->most_label = KBI_MAX(KBI_MIN(t->how.width - used, KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
-    int room = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-    t->label = KBI_MIN(KBI_MAX(room, label), t->most_label);
-}
-
-// --- the first column ---
-
-// The axes of a record, "rows=16 cols=4096"; when the names are long, "16x4096", and the names are in axes, else "".
-static const char* kbi_table_shape(kbi_table* t, const kb_result* r, const char** axes) {
-    kbi_text full = KBI_BLANK, values = KBI_BLANK, names = KBI_BLANK;
-    bool brief = axes != NULL;
-    int n = 0;
+// The axes of a record: "rows=16 cols=4096".
+static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
+    kbi_text shape = KBI_BLANK;
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
         if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
-        kbi_putf(&names, "%s%s", n ? " x " : "", p->name);
-        kbi_putf(&full, "%s%s=", n ? " " : "", p->name), kbi_param_text(&full, p);
-        kbi_puts(&values, n++ ? "x" : ""), kbi_param_text(&values, p);
-        brief = brief && p->type != KB_AXIS_STRINGS;
+        kbi_putf(&shape, "%s%s=", shape.n ? " " : "", p->name), kbi_param_text(&shape, p);
     }
-    brief = brief && n > 1 && names.n >= KBI_AXES_NAMES;
-    if (axes) *axes = brief ? kbi_table_clean(t, names.s) : "";
-    const char* shape = kbi_table_clean(t, brief ? values.s : full.s);
-    kbi_text_free(&full), kbi_text_free(&values), kbi_text_free(&names);
-    return shape;
+    return kbi_table_keep(t, &shape);
 }
 
-// What a row begins with: the implementation, and the shape when no line above says it.
-static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool contest, const char** axes) {
-    *axes = "";
-    const char* shape = contest ? "" : kbi_table_shape(t, r, axes);
-    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
+// The label of a row: the implementation, and what no line above the row says of the case.
+static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compared) {
+    const char* shape = compared ? "" : kbi_table_shape(t, r);
+    bool named = compared || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
     const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
-                            named ? r->implementation : NULL, contest ? NULL : r->dtype, shape };
+                            named ? r->implementation : NULL, compared ? NULL : r->dtype, shape };
     kbi_text label = KBI_BLANK;
     for (int i = 0; i < KBI_COUNT(parts); i++)
         if (parts[i] && *parts[i]) kbi_puts(&label, label.n ? " " : ""), kbi_puts(&label, parts[i]);
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// --- lines ---
+// Adds a column. If the layout before has it in a unit that suits these rows as well, the unit stays.
+static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
+    kbi_cell* cell = &l->cells[l->n_cells++];
+    const kbi_cell* old = NULL;
+    for (int i = 0; i < t->layout.n_cells && what.column >= 0; i++)
+        if (t->layout.cells[i].what.column == what.column) old = &t->layout.cells[i];
+    cell->what = what;
+    cell->scale = 1;
+    cell->title = what.counter[0]   ? cell->what.counter
+                  : what.column < 0 ? what.key->name
+                                    : kbi_columns[what.column].title;
+    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
+    if (old && kbi_cell_reads(old, rows, n))
+        cell->title = old->title, cell->scale = old->scale;
+    else
+        kbi_cell_unit(cell, rows, n);
+    for (int i = -1; i < n && what.column < 0; i++) {
+        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
+        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
+    }
+}
 
-// A new heading for each operation (those with a single case share one), and when other columns, other units or a
-// wider first column are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    const kb_result* r = rows[0];
-    const char *axes, *name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                                             r->direction ? r->direction : "");
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t heading = kbi_hash(0, name);
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == heading);
-    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    int longest = same ? t->label : 0;
-    t->alone = alone;
+// Lays out the columns for which the rows, or rows below the same heading, have values. If the line is too narrow,
+// columns are dropped in the order of kbi_columns[].drop. The first column is as wide as the labels need.
+static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const* rows, int n, bool compared) {
+    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD | (compared ? KBI_WINNER_BIT : 0);
+    int longest = 0, used = KBI_MARKS_WIDTH, columns = KBI_COUNT(kbi_columns);
+    bool memory = rows[0]->roof && kbi_roof_is_memory(rows[0]->roof);
+    memset(l, 0, sizeof *l);
     for (int i = 0; i < n; i++) {
-        const char* label = kbi_table_label(t, rows[i], contest, &axes);
-        longest = KBI_MAX(longest, kbi_width(label, strlen(label)) + !alone);
-        numbers |= rows[i]->status == KB_OK;
-        if (rows[i]->baseline) wanted |= KBI_CONTEST;
-        for (int c = 0; c < KBI_COUNT(kbi_columns); c++) {
+        const char* s = kbi_table_label(t, rows[i], compared);
+        longest = KBI_MAX(longest, kbi_width(s, strlen(s)) + !t->alone);
+        for (int c = 0; c < columns; c++) {
             double x = kbi_field_number(rows[i], kbi_key_named(kbi_columns[c].key));
             if (!kbi_finite(x) || (kbi_columns[c].wide && t->how.width < KBI_WIDE)) continue;
             if (x > 0 || c != KBI_COLUMN_MEMORY) wanted |= 1u << c;
         }
     }
-    if (wanted >> KBI_COLUMN_FLOP_J & 1) // a joule is told in bytes if memory is what limits, else in operations
-        wanted &= ~(1u << (r->roof && kbi_roof_is_memory(r->roof) ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
+    if (wanted >> KBI_COLUMN_FLOP_J & 1) // per joule: bytes if memory is the limit, otherwise operations
+        wanted &= ~(1u << (memory ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
+    wanted = l->wanted = wanted | t->layout.wanted;
+    int need = KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1);
+    need = KBI_MAX(KBI_MIN(longest, need), (int)KBI_LABEL_MIN);
+    if (wanted & KBI_WINNER_BIT) used += KBI_WINNER_WIDTH;
+    for (int i = 0; i < t->n_chosen; i++)
+        kbi_layout_add(t, l, t->chosen[i], rows, n), used += l->cells[i].width + 1, wanted = 0;
+    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
+    for (int drop = 1; drop < columns; drop++)
+        for (int i = 0; i < columns && used + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop && wanted >> i & 1)
+                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
+    for (int i = 0; i < columns; i++)
+        if (wanted >> i & 1) kbi_layout_add(t, l, kbi_shown_column(i), rows, n);
+    l->label = KBI_MAX(KBI_MAX(longest + KBI_LABEL_SPARE, t->layout.label), (int)KBI_LABEL);
+    l->label = KBI_MIN(l->label, KBI_MIN(t->how.width - used, (int)KBI_LABEL_MOST));
+    l->label = KBI_MAX(l->label, (int)KBI_LABEL_MIN);
+}
+
+// Prints a heading when the operation changes, or when the rows need other columns or units.
+static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
+    const kb_result* r = rows[0];
+    const char* title = kbi_table_operation(t, r);
+    kbi_layout l;
+    bool alone = kbi_table_single(r), timed = false;
+    uint64_t heading = alone ? 1 : kbi_hash(0, title);
+    if (t->heading != heading) memset(&t->layout, 0, sizeof t->layout);
+    bool changed = !t->layout.n_cells;
     t->heading = heading;
-    bool fits = longest <= t->label || t->label == t->most_label;
-    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
-    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
-    t->axes = 0;
-    kbi_text cut = KBI_BLANK;
-    kbi_cut(&cut, alone ? "" : kbi_table_clean(t, name), t->how.width);
+    t->alone = alone;
+    for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
+    if (!changed && !timed) return;
+    kbi_table_layout(t, &l, rows, n, compared);
+    changed |= l.n_cells != t->layout.n_cells;
+    for (int i = 0; i < l.n_cells; i++) {
+        const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
+        changed |= cell->what.column != old->what.column || cell->width > old->width;
+        changed |= cell->scale < old->scale || cell->scale > old->scale;
+    }
+    if (!changed) return;
+    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // with the best units
+    t->layout = l;
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, kbi_table_keep(t, &cut));
+    title = alone ? "" : kbi_table_clean(t, title);
+    if (kbi_width(title, strlen(title)) > l.label) kbi_table_wrap(t, 0, title), title = "";
+    kbi_table_pad(t, -l.label, title);
     kbi_table_colour(t, "\033[0m");
-    if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
-    for (int i = 0; i < t->n_cells; i++) {
-        int width = t->cells[i].width;
+    for (int i = 0; i < l.n_cells; i++) {
+        int width = l.cells[i].width;
         kbi_puts(&t->text, " ");
-        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
-                      kbi_table_clean(t, t->cells[i].title));
+        kbi_table_pad(t, l.cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
+                      kbi_table_clean(t, l.cells[i].title));
     }
     kbi_table_line_end(t);
 }
 
-// won: nobody knows (0), this one, perhaps (1) or surely (2).
+// --- rows ---
+
+// The rest of the row of a case that has a time. won: 0, 1 if it has the shortest time, 2 if significantly so.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
-    int used = t->label;
-    bool compared = false, memory = r->roof && kbi_roof_is_memory(r->roof);
-    for (int i = 0; i < t->n_cells; i++) {
-        int column = t->cells[i].what.column;
-        const char* s = kbi_table_value(t, &t->cells[i], r);
-        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // for a sign
+    int used = t->layout.label;
+    bool memory = r->roof && kbi_roof_is_memory(r->roof);
+    kbi_text marks = KBI_BLANK;
+    for (int i = 0; i < t->layout.n_cells; i++) {
+        const kbi_cell* cell = &t->layout.cells[i];
+        int column = cell->what.column;
+        const char* s = kbi_table_value(t, cell, r);
+        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // room for a sign
         kbi_puts(&t->text, " ");
-        used += 1 + kbi_table_pad(t, t->cells[i].width, s);
-        compared |= column == KBI_COLUMN_SPEEDUP;
-        t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
-        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory;
-        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
-            int64_t processes = KBI_MAX(r->processes, (int64_t)1);
-            t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
-            t->most = KBI_MAX(t->most, processes);
-        }
+        used += 1 + kbi_table_pad(t, cell->width, s);
+        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision))
+            t->signs |= 1u << (r->processes > 1 ? KBI_SIGN_SEVERAL : KBI_SIGN_ONE);
+        if (column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory)
+            t->signs |= 1u << KBI_SIGN_COLD;
+        if (column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj)) t->signs |= 1u << KBI_SIGN_ENERGY;
+        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_EQUIVALENT) t->signs |= 1u << KBI_SIGN_EQUAL;
+        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_UNRESOLVED) t->signs |= 1u << KBI_SIGN_OPEN;
     }
-    t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
-    t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
-    t->apart |= r->message && strstr(r->message, kbi_apart_note);
+    if (won == 1) t->signs |= 1u << KBI_SIGN_OPEN;
+    if (r->message && strstr(r->message, kbi_apart_note)) t->signs |= 1u << KBI_SIGN_APART;
     if (won) {
-        kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
-        kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
+        kbi_table_colour(t, "\033[0;1;32m");
+        used += kbi_table_pad(t, 0, won > 1 ? " fastest" : " fastest?");
         kbi_table_colour(t, "\033[0m");
-        used += won > 1 ? 8 : 9;
     }
-    // the marks of the flags: as many as have room, and a + when there are more
-    int marks = 0, room = t->how.width - used;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) marks += r->flags >> f & 1 && *kbi_flags[f].mark;
-    room = room / 3 >= marks ? marks : KBI_MAX((room - 1) / 3, 1);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
         t->flagged[f]++;
-        if (room > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark);
-        if (room-- == 0) kbi_puts(&t->text, "+");
+        kbi_putf(&marks, " %s", kbi_flags[f].mark);
     }
+    int room = KBI_MAX(t->how.width - used, (int)KBI_MARKS_WIDTH);
+    bool fits = marks.n <= (size_t)room; // otherwise "+" follows those that do
+    kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
+    kbi_text_free(&marks);
     kbi_table_line_end(t);
-    // these two flags have numbers of their own
+    // the messages of these two flags contain numbers
     bool numbers =
         (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
     if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
@@ -12547,151 +12369,125 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// A word instead of a number, and what happened: on the line when it has room, else below it.
-static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
+// The rest of the row of a case that has no time: a flag or "skipped", and the reason, if necessary on a line below.
+static void kbi_table_reason(kbi_table* t, const kb_result* r) {
+    const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
         if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
-        word = kb_flag_name((kb_flag)f);
+        status = kb_flag_name((kb_flag)f);
         t->flagged[f]++;
     }
     kbi_puts(&t->text, " ");
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
-    kbi_puts(&t->text, word);
+    kbi_puts(&t->text, status);
     kbi_table_colour(t, "\033[0m");
-    // what the line above the table says for all is not repeated
+    // the line about the machine already says why there is no GPU
     const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
-    if (*why && t->label + 3 + (int)strlen(word) + kbi_width(why, strlen(why)) <= t->how.width)
-        kbi_putf(&t->text, ": %s\n", why);
-    else
-        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
+    bool fits = *why && t->layout.label + 3 + (int)strlen(status) + kbi_width(why, strlen(why)) <= t->how.width;
+    kbi_putf(&t->text, "%s%s\n", fits ? ": " : "", fits ? why : "");
+    if (!fits) kbi_table_wrap(t, 4, why);
 }
 
 // --- order ---
 
-static const kbi_table* kbi_table_sorted; // for qsort
+static const kbi_table* kbi_table_sorted; // the table whose rows qsort sorts
 
-// Below 0: a stands above b by --sort. Records without a value stand last either way; equal ones stay in order.
+// Compares two rows by the sort keys. Rows without a value come last in both directions; equal rows stay in order.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
         const kbi_shown* by = &kbi_table_sorted->order[i];
-        const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
-        double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
-        bool has = x || kbi_finite(p), other = y || kbi_finite(q);
-        int order = !has || !other ? 0 : x && y ? strcmp(x, y) : (p > q) - (p < q);
-        if (has != other) return has ? -1 : 1;
+        const char *text_a = kbi_field_words(a, by->key), *text_b = kbi_field_words(b, by->key);
+        double x = kbi_shown_number(a, by), y = kbi_shown_number(b, by);
+        bool has_a = text_a || kbi_finite(x), has_b = text_b || kbi_finite(y);
+        int order = !has_a || !has_b ? 0 : text_a && text_b ? strcmp(text_a, text_b) : (x > y) - (x < y);
+        if (has_a != has_b) return has_a ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return (a > b) - (a < b); // of one array
+    return (a > b) - (a < b); // both are elements of one array
 }
 
-// Whether two stand under one heading, so that --sort orders them together.
+// Whether two cases stand below the same heading, so that they are sorted together. A resumed run continues a run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
-    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed); // or resumed
+    bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
 // --- records ---
 
-// The machine, above everything else and wherever it changes. Its roof does not identify it: measured again, after a
-// crash, it is a little different.
+// Prints the machine when it changes. The copy bandwidth does not identify a machine, because it is measured again
+// after a crash.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
-    char roof[40];
+    char copy[40];
     kbi_text line = KBI_BLANK;
-    kbi_putf(&line, "kbench %s  ", r->kbench_version ? r->kbench_version : "");
+    kbi_putf(&line, "kbench %s ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
         const char* capability = r->compute_capability ? r->compute_capability : "";
         int major = (int)strcspn(capability, ".");
-        kbi_putf(&line, "%s  sm_%.*s%s  driver %s  CUDA %s  ", r->gpu, major, capability,
-                 capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
+        kbi_putf(&line, "%s sm_%.*s%s driver %s CUDA %s ", r->gpu + (strncmp(r->gpu, "NVIDIA ", 7) ? 0 : 7), major,
+                 capability, capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
                  r->cuda ? r->cuda : "-");
         if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
-        kbi_putf(&line, "CPU times (%s)  %s", r->no_gpu ? r->no_gpu : "no GPU",
-                 r->cpu ? r->cpu : "processor unknown");
+        kbi_putf(&line, "CPU times (%s) %s", r->no_gpu ? r->no_gpu : "no GPU", r->cpu ? r->cpu : "processor unknown");
     }
     uint64_t machine = kbi_hash((uint64_t)r->device, line.s) | 1;
-    if (r->gpu && !r->tool) kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+    if (r->gpu && !r->tool) kbi_putf(&line, "copy %s GB/s", kbi_show(r->copy_roof_gbps, 4, copy));
     if (!t->bare && machine != t->machine) {
         if (t->machine) kbi_puts(&t->text, "\n");
         t->machine = machine;
-        t->n_cells = 0;
+        t->heading = 0;
         kbi_table_wrap(t, 0, line.s);
     }
     kbi_text_free(&line);
 }
 
-// Counts a group for the summary: who won it, and by how much over the baseline. The baseline itself has no speedup:
-// if it won, the next one's is turned round.
-static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, const kb_result* best) {
+// Counts the result of a comparison for the summary. winner: empty if none is significant.
+static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
-    int timed = 0;
-    const kb_result* next = NULL;
     memset(&w, 0, sizeof w);
-    for (int i = 0; i < n; i++) {
-        bool good = rows[i]->status == KB_OK;
-        timed += good;
-        if (good && rows[i] != best && kbi_finite(rows[i]->speedup) && (!next || rows[i]->speedup > next->speedup))
-            next = rows[i];
+    snprintf(w.operation, sizeof w.operation, "%s", kbi_table_operation(t, r));
+    snprintf(w.winner, sizeof w.winner, "%s", winner);
+    int i = 0;
+    while (i < t->n_wins && (!kbi_is(t->wins[i].operation, w.operation) || !kbi_is(t->wins[i].winner, w.winner))) i++;
+    if (i == t->n_wins) {
+        t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
+        t->wins[t->n_wins++] = w;
     }
-    if (timed < 2 || !best) return;
-    snprintf(w.operation, sizeof w.operation, "%s%s%s", best->operation ? best->operation : "",
-             best->direction ? " " : "", best->direction ? best->direction : "");
-    snprintf(w.winner, sizeof w.winner, "%s",
-             best->winner_certain == 1 && best->implementation ? best->implementation : "");
-    w.groups = 1;
-    w.least = w.low = w.high = NAN;
-    if (best->baseline && !kbi_is(best->implementation, best->baseline)) {
-        snprintf(w.over, sizeof w.over, "%s", best->baseline);
-        w.least = best->speedup, w.low = best->speedup_low, w.high = best->speedup_high;
-    } else if (next && next->implementation) {
-        snprintf(w.over, sizeof w.over, "%s", next->implementation);
-        w.least = 1 / next->speedup, w.low = 1 / next->speedup_high, w.high = 1 / next->speedup_low;
-    }
-    w.most = w.least;
-    for (int i = t->n_wins - 1; i >= 0; i--) {
-        kbi_wins* a = &t->wins[i];
-        if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
-        a->groups++;
-        if (!kbi_is(a->over, w.over)) snprintf(a->over, sizeof a->over, "the next");
-        a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
-        a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
-        return;
-    }
-    t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
-    t->wins[t->n_wins++] = w;
+    t->wins[i].groups++;
 }
 
-// Rows that stand together: a comparison, whose cases differ in the implementation alone, or cases without one.
-static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+// Prints rows: a comparison group, or cases without a comparison.
+static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
     const kb_result* best = NULL;
+    int timed = 0;
     kbi_table_machine(t, rows[0]);
-    kbi_table_follow(t, rows, n, contest);
-    if (contest) {
-        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0], NULL);
+    kbi_table_heading(t, rows, n, compared);
+    if (compared) {
+        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0]);
         kbi_table_wrap(t, 1, kbi_table_text(t, "%s%s%s", dtype, *dtype && *shape ? " " : "", shape));
     }
-    for (int i = 0; i < n && contest; i++)
-        if (rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
-            (!best || rows[i]->time_ms < best->time_ms))
+    for (int i = 0; i < n && compared; i++) {
+        if (rows[i]->status != KB_OK) continue;
+        timed++;
+        if (kbi_is(rows[i]->winner, rows[i]->implementation) && (!best || rows[i]->time_ms < best->time_ms))
             best = rows[i];
-    if (contest) kbi_table_won(t, rows, n, best);
+    }
+    if (timed > 1 && best) kbi_table_won(t, best, best->winner_certain == 1 ? best->implementation : "");
     for (int i = 0; i < n; i++) {
         const kb_result* r = rows[i];
-        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1;
-        const char *axes, *label = kbi_table_label(t, r, contest, &axes);
-        uint64_t names = *axes ? kbi_hash(0, axes) : t->axes;
-        if (t->axes != names) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
-        t->axes = names;
-        kbi_puts(&t->text, t->alone ? "" : " ");
+        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1, indent = !t->alone;
+        const char* label = kbi_table_label(t, r, compared);
         if (won) kbi_table_colour(t, "\033[1m");
-        kbi_table_cut(t, t->label - !t->alone, label);
+        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // the label has a line of its own
+            kbi_table_wrap(t, indent, label), label = "";
+        kbi_puts(&t->text, indent ? " " : "");
+        kbi_table_pad(t, indent - t->layout.label, label);
         if (r->status == KB_OK)
             kbi_table_numbers(t, r, won);
         else
-            kbi_table_word(t, r);
+            kbi_table_reason(t, r);
         t->ok += r->status == KB_OK;
         t->failed += r->status == KB_FAILED;
         t->skipped += r->status == KB_SKIPPED;
@@ -12702,84 +12498,23 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     for (int64_t first = 0, end; first < n; first = end) {
         for (end = first + 1; end < n && kbi_same_group(&records[first], &records[end]);) end++;
-        bool contest = end - first > 1;
-        while (t->n_order && !contest && end < n && kbi_table_together(&records[first], &records[end]) &&
+        bool compared = end - first > 1;
+        while (t->n_order && !compared && end < n && kbi_table_together(&records[first], &records[end]) &&
                !(end + 1 < n && kbi_same_group(&records[end], &records[end + 1])))
             end++;
         const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
         kbi_table_sorted = t;
         qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
-        kbi_table_block(t, rows, (int)(end - first), contest);
+        kbi_table_block(t, rows, (int)(end - first), compared);
         KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-// --- what stands under the table: what its signs mean, who won, and what is in doubt ---
+// --- below the table ---
 
-static void kbi_summary_signs(kbi_table* t) {
-    char text[80] = "+-: 95 % of the median and its bias within one process (--procs N: over N)";
-    if (t->most > 1) snprintf(text, sizeof text, "+-: 95 %% over %lld processes", (long long)t->most);
-    if (t->most > t->fewest)
-        snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
-                 (long long)t->most);
-    const struct {
-        bool shown;
-        const char* text;
-    } signs[] = {
-        { t->most > 0 && !t->how.quiet, text },
-        { t->cold && !t->how.quiet, "cold: up to an L2 cache of written data may reach memory after the time ends" },
-        { t->energy && !t->how.quiet,
-          "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included" },
-        { t->equivalent, "=: within 1 % of the baseline." },
-        { t->unresolved, "~, fastest?: not certain at 95 %." },
-        { t->apart, kbi_apart_note },
-    };
-    bool any = false;
-    for (int i = 0; i < KBI_COUNT(signs); i++) {
-        if (!signs[i].shown) continue;
-        if (!any) kbi_puts(&t->text, "\n");
-        any = true;
-        kbi_table_wrap(t, 0, signs[i].text);
-    }
-}
-
-// The groups of one operation in a sentence: who won most of them and by how much, who won others, and how many have
-// no significant winner.
-static void kbi_summary_winner(kbi_table* t, const char* operation) {
-    char least[40], most[40], low[40], high[40];
-    kbi_text line = KBI_BLANK;
-    const kbi_wins* first = NULL;
-    int all = 0, open = 0;
-    for (int i = 0; i < t->n_wins; i++) {
-        const kbi_wins* w = &t->wins[i];
-        if (!kbi_is(w->operation, operation)) continue;
-        all += w->groups;
-        if (!*w->winner)
-            open = w->groups;
-        else if (!first || w->groups > first->groups)
-            first = w;
-    }
-    kbi_putf(&line, "%s: %s", operation, first ? first->winner : "no significant winner");
-    if (first) kbi_puts(&line, " is fastest");
-    if (all > 1) kbi_putf(&line, " in %d of %d", first ? first->groups : all, all);
-    if (first && kbi_finite(first->least)) {
-        kbi_putf(&line, ", %sx", kbi_digits(first->least, 3, least));
-        if (!kbi_is(kbi_digits(first->most, 3, most), least)) kbi_putf(&line, " to %sx", most);
-        kbi_putf(&line, " %s", first->over);
-        if (kbi_finite(first->low) && kbi_finite(first->high))
-            kbi_putf(&line, " [%s, %s]", kbi_digits(first->low, 3, low), kbi_digits(first->high, 3, high));
-    }
-    for (int i = 0; i < t->n_wins && first; i++)
-        if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
-            kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
-    if (first && open) kbi_putf(&line, "; nobody surely in %d", open);
-    kbi_table_wrap(t, 0, line.s);
-    kbi_text_free(&line);
-}
-
-// Each flag that was raised, once: what happened, why that matters, and what to do.
+// Explains each flag that was raised: what happened, why it matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
     bool any = false;
@@ -12801,20 +12536,24 @@ static void kbi_summary_flags(kbi_table* t) {
     }
 }
 
-// All of it, and how many cases there were.
+// Explains signs and flags, names the winners of each operation, and counts the cases.
 static void kbi_table_end(kbi_table* t) {
     int64_t n = t->ok + t->failed + t->skipped;
-    int operations = 0;
-    kbi_summary_signs(t);
-    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
-        int k = 0;
-        while (!kbi_is(t->wins[k].operation, t->wins[i].operation)) k++;
-        if (k < i || (operations++ >= KBI_WINNERS_ALL && !t->how.verbose)) continue;
-        if (operations == 1) kbi_puts(&t->text, "\n");
-        kbi_summary_winner(t, t->wins[i].operation);
+    const char* gap = "\n";
+    for (int i = 0; i < KBI_COUNT(kbi_signs); i++) {
+        if (!(t->signs >> i & 1) || (t->how.quiet && !kbi_signs[i].quiet)) continue;
+        kbi_puts(&t->text, gap), gap = "";
+        kbi_table_wrap(t, 0, kbi_signs[i].text);
     }
-    if (operations > KBI_WINNERS_ALL && !t->how.verbose)
-        kbi_putf(&t->text, "and %d more: -v tells of all\n", operations - KBI_WINNERS_ALL);
+    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
+        const kbi_wins* w = &t->wins[i];
+        int all = 0;
+        for (int k = 0; k < t->n_wins; k++) all += kbi_is(t->wins[k].operation, w->operation) ? t->wins[k].groups : 0;
+        const char* winner = *w->winner ? kbi_table_text(t, "%s is fastest", w->winner) : "no significant winner";
+        kbi_puts(&t->text, i ? "" : "\n");
+        const char* count = all > 1 ? kbi_table_text(t, " in %d of %d comparisons", w->groups, all) : "";
+        kbi_table_wrap(t, 0, kbi_table_text(t, "%s: %s%s", w->operation, winner, count));
+    }
     kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
@@ -12842,30 +12581,25 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A text of
-// others is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
+// RFC 4180: a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME. A text has one
+// line. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: the signs of full width).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
     const char *p = clean.s + strspn(clean.s, " "), *quote = clean.s[strcspn(clean.s, ",;\"\t")] ? "\"" : "";
-    bool wide = strncmp(p, "\xef\xbc", 2) == 0 && strchr("\x8b\x8d\x9d\xa0", p[2]); // + - = @ of full width
-    kbi_puts(t, quote);
-    if ((*p && strchr("=+-@", *p)) || wide) kbi_puts(t, "'");
+    kbi_putf(t, "%s%s", quote, *p && strchr("=+-@\xef", *p) ? "'" : "");
     for (p = clean.s; *p; p++) kbi_puts(t, *p == '"' ? "\"" : ""), kbi_put(t, p, 1);
     kbi_puts(t, quote);
     kbi_text_free(&clean);
 }
 
 static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
-    const char* before = "";
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(flags >> f & 1)) continue;
-        kbi_putf(t, "%s%s", before, kb_flag_name((kb_flag)f));
-        before = " ";
-    }
+    const char* blank = "";
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (flags >> f & 1) kbi_putf(t, "%s%s", blank, kb_flag_name((kb_flag)f)), blank = " ";
 }
 
-// The names of all values of such an object, in the order in which they turn up; to be freed.
+// The names in the params, counters or environment of all records, in order of appearance. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -12873,59 +12607,61 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     for (int64_t i = 0; i < n; i++) {
         const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
         for (int64_t k = 0; k < object->n; k++) {
-            const char* name = object->of[k].name;
-            if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, name))) continue;
+            if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, object->of[k].name))) continue;
             names = (const char**)kbi_grow((void*)names, sizeof(char*) * (size_t)(*count + 1));
-            names[(*count)++] = name;
+            names[(*count)++] = object->of[k].name;
         }
     }
     kbi_set_free(&known);
     return names;
 }
 
-// A row: of a record, or the heading (NULL).
-static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
+static void kbi_csv_value(kbi_text* t, const kb_result* r, const kbi_key* key) {
     char number[40];
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        const kbi_key* key = &kbi_keys[i];
-        if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
-        const char* words = r ? kbi_field_words(r, key) : key->name;
-        double x = r ? kbi_field_number(r, key) : (double)NAN;
-        kbi_puts(t, i ? "," : "");
-        if (r && key->kind == KBI_KIND_flags)
-            kbi_csv_flags(t, r->flags);
-        else if (words)
-            kbi_csv_text(t, key->kind != KBI_KIND_truth || !r ? words : kbi_is(words, "yes") ? "true" : "false");
-        else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-            kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-        else if (kbi_finite(x))
-            kbi_puts(t, kbi_number(x, number));
-    }
+    const char* text = kbi_field_words(r, key);
+    double x = kbi_field_number(r, key);
+    if (key->kind == KBI_KIND_flags)
+        kbi_csv_flags(t, r->flags);
+    else if (key->kind == KBI_KIND_truth)
+        kbi_puts(t, !text ? "" : kbi_is(text, "yes") ? "true" : "false");
+    else if (text)
+        kbi_csv_text(t, text);
+    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
+        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+    else if (kbi_finite(x))
+        kbi_puts(t, kbi_number(x, number));
 }
 
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    static const struct {
-        const char *key, *before;
-    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    static const char* const objects[3][2] = { { "params", "params." },
+                                               { "counters", "counter:" },
+                                               { "environment", "environment." } };
     const char** names[3];
     int count[3];
-    for (int64_t i = -1; i < n; i++) {
+    for (int64_t i = -1; i < n; i++) { // -1: the heading
         const kb_result* r = i < 0 ? NULL : &records[i];
-        kbi_csv_keys(t, r);
+        for (int k = 0; k < KBI_COUNT(kbi_keys); k++) {
+            const kbi_key* key = &kbi_keys[k];
+            if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
+            kbi_putf(t, "%s%s", k ? "," : "", r ? "" : key->name);
+            if (r) kbi_csv_value(t, r, key);
+        }
         for (int o = 0; o < KBI_COUNT(objects); o++) {
-            const kbi_key* key = kbi_key_named(objects[o].key);
+            const kbi_key* key = kbi_key_named(objects[o][0]);
             if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
             for (int k = 0; k < count[o]; k++) {
                 kbi_text value = KBI_BLANK;
                 const kb_param* p =
                     r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
-                kbi_puts(t, ",");
                 if (!r)
-                    kbi_putf(&value, "%s%s", objects[o].before, names[o][k]), kbi_csv_text(t, value.s);
-                else if (p && p->type == KB_AXIS_STRINGS)
-                    kbi_csv_text(t, p->s ? p->s : "");
+                    kbi_putf(&value, "%s%s", objects[o][1], names[o][k]);
                 else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-                    kbi_param_text(&value, p), kbi_puts(t, value.s);
+                    kbi_param_text(&value, p);
+                kbi_puts(t, ",");
+                if (!r || (p && p->type == KB_AXIS_STRINGS))
+                    kbi_csv_text(t, value.n ? value.s : "");
+                else
+                    kbi_puts(t, value.n ? value.s : "");
                 kbi_text_free(&value);
             }
         }
@@ -12938,56 +12674,38 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
   >>progress  render: the progress line on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
-// groups that are over took of theirs says what the others will take of theirs.
-typedef struct kbi_pace {
-    double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
-    double took;           // by those that are over
-    double began;          // the one that is being measured
-    double said;           // the time left that was shown last; infinite: none
-} kbi_pace;
-
-static double kbi_time_estimated(const kbi_pace* p, double at) {
-    double rest = KBI_MAX(p->all - p->over - p->now, 0.0);
-    double part =
-        p->all > 0 ? (p->took + rest + p->now) / p->all : 1; // of what is allowed, if the rest takes all of it
-    return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
-}
-
-// What is shown never rises, nor above what all the groups that are left may take: a time left that goes up and down is
-// of no use.
-static double kbi_time_left(const kbi_pace* p, double at) {
-    double most = KBI_MAX(p->all - p->over, 0.0);
-    return KBI_MIN(KBI_MIN(kbi_time_estimated(p, at), p->said), most);
-}
-
 typedef struct kbi_progress {
     bool on, shown;
-    int process, processes; // which of how many that measure the same
-    int64_t began, last;
-    kbi_pace pace; // in seconds since began
+    int process, processes; // index and number of the processes that measure the same cases
+    int64_t began, last;    // ns: when the cases of a device began; when the line was last written
+    double allowed, finished, current; // s: allowed to all groups of the device, its finished groups, its current group
+    double took, group_began;          // s: taken by the finished groups; from `began` to the current group
 } kbi_progress;
 
 static void kbi_progress_open(kbi_progress* p, bool wanted) {
-    p->on = wanted && kbi_terminal(stderr); // a dumb one knows no way back in its line
+    p->on = wanted && kbi_terminal(stderr);
     p->shown = false;
     p->last = 0;
 }
 
-// A device, whose groups may take so long together.
-static void kbi_progress_begin(kbi_progress* p, double allowed) {
-    memset(&p->pace, 0, sizeof p->pace);
-    p->pace.all = allowed;
-    p->pace.said = INFINITY;
+static void kbi_progress_begin(kbi_progress* p, double allowed) { // a device; allowed: s, for all of its groups
+    p->allowed = allowed;
+    p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // the one before is over
+static void kbi_progress_group(kbi_progress* p, double allowed) { // the next group, for which the options allow this
     double now = (double)(kbi_now() - p->began) * 1e-9;
-    if (p->pace.now > 0) p->pace.took += now - p->pace.began;
-    p->pace.over += p->pace.now;
-    p->pace.now = allowed;
-    p->pace.began = now;
+    if (p->current > 0) p->took += now - p->group_began;
+    p->finished += p->current;
+    p->current = allowed;
+    p->group_began = now;
+}
+
+// The estimated remaining seconds: groups take as much of the allowed time as the finished groups did.
+static double kbi_time_left(const kbi_progress* p, double now) {
+    double share = p->finished > 0 ? p->took / p->finished : 1;
+    return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
 }
 
 static void kbi_progress_clear(kbi_progress* p) {
@@ -12995,13 +12713,13 @@ static void kbi_progress_clear(kbi_progress* p) {
     p->shown = false;
 }
 
-// The line again, in place: what is said first, and a name as far as there is room.
-static void kbi_progress_line(const char* said, const char* name) {
+// Rewrites the line: the progress, and the name if it fits in at least eight columns.
+static void kbi_progress_line(const char* progress, const char* name) {
     kbi_text clean = KBI_BLANK, line = KBI_BLANK;
-    int width = kbi_terminal_width(stderr) - 1; // a terminal may begin a new line after its last column
-    kbi_cut(&line, said, width);
+    int width = kbi_terminal_width(stderr) - 1; // some terminals start a new line after the last column
+    kbi_cut(&line, progress, width);
     kbi_clean(&clean, name);
-    int room = width - 2 - (int)strlen(said);
+    int room = width - 2 - (int)strlen(progress);
     if (room >= 8 && clean.n) kbi_puts(&line, "  "), kbi_cut(&line, clean.s, room);
     fprintf(stderr, "\r%s\033[K", line.s);
     fflush(stderr);
@@ -13010,85 +12728,69 @@ static void kbi_progress_line(const char* said, const char* name) {
 }
 
 static void kbi_progress_show(kbi_progress* p, int done, int all, const char* name) {
-    char left[64] = "", which[48] = "", said[160], span[40];
+    char left[64] = "", process[48] = "", progress[160], span[40];
     int64_t now = kbi_now();
+    double seconds = (double)(now - p->began) * 1e-9;
     if (!p->on || now - p->last < 50000000) return;
     p->last = now;
-    double seconds = (double)(now - p->began) * 1e-9;
-    if (seconds > 1) {
-        double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
-        if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
-            snprintf(left, sizeof left, "  longer than planned");
-        else
-            snprintf(left, sizeof left, "  %s left", kbi_show_span(floor(shown + 0.5), span));
-    }
-    if (p->processes > 1) snprintf(which, sizeof which, " process %d of %d", p->process + 1, p->processes);
-    snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
-    kbi_progress_line(said, name);
+    kbi_show_span(floor(kbi_time_left(p, seconds) + 0.5), span);
+    if (seconds > 1) snprintf(left, sizeof left, "  %s left", span);
+    if (p->processes > 1) snprintf(process, sizeof process, " process %d of %d", p->process + 1, p->processes);
+    snprintf(progress, sizeof progress, "[%d/%d]%s%s", done + 1, all, process, left);
+    kbi_progress_line(progress, name);
     p->shown = true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
+  >>budget    program: --budget, a time for the whole run: the share of each case, and the cases left out.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Each case gets the same share of the time that is left, as the --max-time of its group; later cases get what it does
-// not need. A case takes more than its share: set-up, check, audit, and the fewest samples. The time that earlier cases
-// took beyond their shares is set aside for the later ones.
+// All remaining cases get the same share of the remaining time; a share is the max_time of a group. A case also takes
+// time for set-up, check, audit and the fewest samples. Its mean over the measured cases is reserved for each case.
 typedef struct kbi_budget {
-    int64_t until;           // ns; 0: there is none
-    double turns, cases;     // still to be measured, by each process: how many max_times that takes, and cases
-    double beyond, measured; // seconds that cases took beyond their shares, in all, and how many they were
-    bool begun;              // a group: the first is measured however little time there is
-    int less, left_out;      // cases that had too little; that were not run
+    int64_t until;             // ns: when the budget ends; 0: there is none
+    double shares, cases;      // still to be measured, over all processes: shares that groups take; cases
+    double overhead, measured; // seconds that cases took beyond their shares; number of these cases
+    bool begun;                // a group was measured; the first one is measured in any event
+    int left_out;              // number of cases that were not run
 } kbi_budget;
 
-// More cases to be measured, or fewer: a group of n takes each process n + 1 times of sampling (one if alone), and half
-// of such a time for each warm-up, as kbi_group_seconds counts them.
+// Adds the cases of a group (n < 0: removes them). A group takes a share for each case, one for the A/A control if it
+// has several cases, and half a share for each warm-up: see kbi_group_seconds.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
-    b->turns += processes * (n ? warm * n + n + (n > 1) : 0);
+    b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
     b->cases += processes * n;
 }
 
-// The max_time of the next group, within --max-time and --min-time.
+// The max_time of the next group in seconds, limited by max_time and min_time of the options.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
-    double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->beyond / b->measured : 0;
+    double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->overhead / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
-    double share = (left - each * b->cases) / KBI_MAX(b->turns, 1.0);
+    double share = (left - each * b->cases) / KBI_MAX(b->shares, 1.0);
     if (o->on[KBI_OPTION_max_time]) share = KBI_MIN(share, o->max_time);
     return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
 }
 
-// A group of n cases took so many seconds of this share.
+// Notes that a group of n cases with this share took so many seconds.
 static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
-    double beyond = seconds - kbi_group_seconds(o, share, n);
+    double overhead = seconds - kbi_group_seconds(o, share, n);
     b->begun = true;
     b->measured += n;
-    b->beyond += KBI_MAX(beyond, 0.0);
+    b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. One process by itself gives no record: as much time as the first process
-// has taken for this batch is kept for the second one.
-static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t lap_began, int64_t now) {
+// Whether there is no time for another group. A record needs two of several processes. Therefore the second process is
+// always run, and the first one leaves it as much time as it took for the batch itself.
+static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
-    return now + (process == 0 && processes > 1 ? now - lap_began : 0) >= b->until;
-}
-
-// A case that was measured in a share: whether more time would have made its interval narrower.
-static void kbi_budget_note(kbi_budget* b, const kbi_options* o, const kb_result* r, double share) {
-    b->less += b->until && r->status == KB_OK && share < o->max_time && !o->iters && !(r->precision <= o->precision);
+    return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
 }
 
 static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
-    char text[40];
-    kbi_number(o->budget, text);
-    if (b->less)
-        kbi_warn("--budget %ss: %d case%s had too little time for the precision that was asked for", text, b->less,
-                 b->less == 1 ? "" : "s");
     if (b->left_out)
-        kbi_warn("--budget %ss: %d not run%s", text, b->left_out,
-                 o->jsonl ? "; the same command with --resume goes on with them" : "");
+        kbi_warn("--budget %gs: %d not run%s", o->budget, b->left_out,
+                 o->jsonl ? "; the same command with --resume runs them" : "");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13241,13 +12943,13 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     if (!b) {
         if (!kbi_options_pin(o)) return NULL;
         if (job->has_reference) kbi_reference_set(&job->reference);
-        kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.told = true;
+        kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.roofs_known = true;
         b = kbi_backend_open(&recipe, machine);
         if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
         if (!job->instruments) kbi_tell(sink, KBI_HELLO, 0, machine);
     }
     bool usable = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
-    const char* change = kbi_left_behind(machine->gpu_present != 0);
+    const char* change = kbi_process_changed(machine->gpu_present != 0);
     if (!job->instruments) kbi_tell(sink, KBI_HELLO, 0, machine);
     kbi_tell(sink, KBI_DONE, usable && !change, (void*)change);
     return b;
@@ -13307,64 +13009,54 @@ static int kbi_worker_main(const kbi_options* o) {
 enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
-    kbi_signature mark; // how such a file begins
+    kbi_signature mark; // the first lines of such a file
     void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps; // an output asks for all records at the end
-    kb_result* kept;
+    bool keeps;      // an output needs all records at the end of the run
+    kb_result* kept; // these records; the structure owns them
     int64_t n_kept;
 } kbi_outputs;
 
 // --- one file for one option ---
 
-typedef struct kbi_destination { // where an option writes
-    const char* option;          // without its --; NULL: no option, but stdout or stderr
-    char* path;                  // from the root on, behind all links
-} kbi_destination;
-
+// The real paths of the files that options write, while kbi_outputs_apart runs. option: NULL: stdout or stderr.
 static struct kbi_destinations {
-    kbi_destination of[KBI_OUTPUT_FILES + 4];
+    const char* options[KBI_OUTPUT_FILES + 4];
+    char* paths[KBI_OUTPUT_FILES + 4];
     int n;
 } kbi_destinations;
 
-// Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
-// there.
+// Notes that an option writes a file. Returns false after an error message if something else writes the same file. A
+// device such as /dev/null may be written by several.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
-    bool standard = kbi_is(path, "-"), apart = true;
-    if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
+    bool standard = kbi_is(path, "-");
+    int same = 0;
+    if (all->n == KBI_COUNT(all->paths)) return kbi_error("--%s: too many files", option), false;
     char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
-    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
-    for (int i = 0; i < all->n && apart && !device; i++) {
-        const kbi_destination* before = &all->of[i];
-        apart = !kbi_is(before->path, real);
-        if (!apart && !before->option)
-            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, path);
-        else if (!apart && standard)
-            kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
-        else if (!apart)
-            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, path);
-    }
-    all->of[all->n].option = option;
-    all->of[all->n++].path = real;
+    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode);
+    while (same < all->n && (device || !kbi_is(all->paths[same], real))) same++;
+    bool apart = same == all->n;
+    if (!apart)
+        kbi_error("%s%s and --%s %s are one file; give each its own", all->options[same] ? "--" : "",
+                  all->options[same] ? all->options[same] : "stdout or stderr", option, standard ? "(stdout)" : path);
+    all->options[all->n] = option;
+    all->paths[all->n++] = real;
     return apart;
 }
 
-// Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
-// error message.
+// Checks that every option writes to its own file, and none to the file of stdout or stderr. False after an error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
+    struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
-    for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
-        bool plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-        if (plain)
-            kbi_destinations.of[kbi_destinations.n++].path =
-                kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
-    }
+    for (int file = 1; file <= 2; file++)
+        if (fstat(file, &about) == 0 && S_ISREG(about.st_mode))
+            all->paths[all->n++] = kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
@@ -13373,14 +13065,14 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             apart = kbi_destination_take(i->option, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
-    for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
-    memset(&kbi_destinations, 0, sizeof kbi_destinations);
+    for (int i = 0; i < all->n; i++) KBENCH_FREE(all->paths[i]);
+    memset(all, 0, sizeof *all);
     return apart;
 }
 
 // --- opened, written, closed ---
 
-static kbi_outputs* kbi_outputs_now; // of this run, for an output that opens files of its own
+static kbi_outputs* kbi_outputs_now; // of this run, for outputs that open further files
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
@@ -13390,22 +13082,20 @@ static void kbi_outputs_free(kbi_outputs* all) {
     all->n_kept = all->n = 0;
 }
 
-// A file that is written at the end. False after an error message.
+// Opens a file that `fill` fills at the end of the run. Returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     kbi_output_file* f = &all->of[all->n];
-    memset(f, 0, sizeof *f);
     f->mark = *mark;
     f->fill = fill;
-    bool good = kbi_out_open(&f->to, option, path, &f->mark, append);
-    all->n += good;
-    all->keeps = true;
-    return good;
+    if (!kbi_out_open(&f->to, option, path, &f->mark, append)) return false;
+    all->n++;
+    return all->keeps = true;
 }
 
-// All files that outputs ask for but those of >>store; false after an error message, with nothing left open.
+// Opens the files of all outputs. Returns false after an error message; then all files are closed again.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -13417,19 +13107,20 @@ static bool kbi_outputs_open(kbi_outputs* all) {
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
-        all->keeps |= i->on && i->end;
+        all->keeps |= i->end != NULL;
     }
     if (!good) kbi_outputs_free(all);
     return good;
 }
 
-static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
+// Whether an option writes to stdout. The table then goes to stderr.
+static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
-// Takes records that are wanted at the end, with what they own.
+// Takes ownership of records if an output needs them at the end.
 static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
     if (!all->keeps || !n) return;
     all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
@@ -13437,14 +13128,14 @@ static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t
     all->n_kept += n;
 }
 
-// Writes all of them; where there are no records, old files stay.
+// Writes all files. Without records, existing files stay.
 static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
         if (!n && to->file < 0 && to->old.st_nlink) continue;
         all->of[i].fill(&to->waiting, records, n);
-        if (!to->waiting.n) continue; // it put nothing
+        if (!to->waiting.n) continue;
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
         if (errno) kbi_error("writing --%s %s failed: %s", to->option, to->path, strerror(errno));
@@ -13453,8 +13144,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_
     return good;
 }
 
-// The kit's own.
-static void kbi_csv_add(void) {
+static void kbi_csv_add(void) { // registers the output --csv
     static kb_output csv;
     csv.option = "csv", csv.fill = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
     kb_add_output(&csv);
@@ -13466,16 +13156,15 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     return code;
 }
 
-// Where the files are, for a person who looks on.
+// Tells a person at a terminal which files were written.
 static void kbi_say_files(const kbi_options* o) {
     kbi_text line = KBI_BLANK;
-    const char* first[] = { o->json, o->jsonl };
-    for (int i = 0; i < KBI_COUNT(first); i++)
-        if (first[i] && !kbi_is(first[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", first[i]);
+    if (o->json && !kbi_is(o->json, "-")) kbi_putf(&line, ", %s", o->json);
+    if (o->jsonl && !kbi_is(o->jsonl, "-")) kbi_putf(&line, ", %s", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
-            kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
-    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
+            kbi_putf(&line, ", %s", i->value);
+    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s + 2);
     kbi_text_free(&line);
 }
 
@@ -13717,7 +13406,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
         if (g->current < 0) return;
         g->machine = index != 0;
         break;
-    case KBI_TOLD: { // the pointers to arrays are valid only in the worker
+    case KBI_STATUS: { // the pointers to arrays are valid only in the worker
         const kbi_measured* m = (const kbi_measured*)data;
         kbi_measured_clear(&g->failed);
         g->failed.status = m->status;
@@ -13898,7 +13587,7 @@ static bool kbi_job_send(kbi_supervisor* s) {
                kbi_worker_write(&s->worker, g->verdicts, sizeof(kbi_verdict) * n);
     const kbi_sink sink = { kbi_handle_message, s };
     s->backend = kbi_job_run(s->o, &s->job, s->plan->cases, g->wanted, g->verdicts, s->backend, &s->machine, &sink);
-    kbi_before.known = false; // the program may change its process between two groups
+    kbi_process_start.known = false; // the program may change its process between two groups
     return true;
 }
 
@@ -13977,7 +13666,7 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
     if ((s->instruments && !s->isolated) || plan->n - first < 2 * least) least = plan->n;
-    while (end < plan->n && end - first < least && !kbi_recalled(s->planned, plan, end))
+    while (end < plan->n && end - first < least && !kbi_group_recorded(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
@@ -14001,7 +13690,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         next = kbi_group_end(plan, i);
         if (i >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
-        if (kbi_recalled(s->planned, plan, i)) continue;
+        if (kbi_group_recorded(s->planned, plan, i)) continue;
         kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
         kbi_group_open(s, i, next - i, NULL, found);
         for (int k = i; k < next; k++) s->group.wanted[k - i] = kbi_runs_here(s, &plan->cases[k]);
@@ -14069,7 +13758,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
 // Profiles the cases that have times, in a process that measures nothing, because a profiler stays loaded.
 static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->instruments || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    if (!s->instruments || !kbi_profile_bits(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
     kbi_worker_end(&s->worker, true);
     for (int first = b->first, next; first < b->first + b->n && !kbi_control.interrupted; first = next) {
         int at = first - b->first;
@@ -14135,7 +13824,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
             if (k->amend && k->on) k->amend(r, b->first + i);
         if (b->profiles[i] && r->status == KB_OK) kbi_record_inside(r, b->profiles[i], &s->machine);
-        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
@@ -14279,12 +13967,12 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
-    s->budget.turns = s->budget.cases = 0;
+    s->budget.shares = s->budget.cases = 0;
     *cases = 0;
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
-        for (int i = first; i < end && !kbi_recalled(s->planned, s->plan, first); i++)
+        for (int i = first; i < end && !kbi_group_recorded(s->planned, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
         *cases += here;
@@ -14326,7 +14014,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, seconds);
     for (int first = 0, end; first < plan->n && !kbi_control.interrupted; first = end) {
-        bool recalled = kbi_recalled(s->planned, plan, first);
+        bool recalled = kbi_group_recorded(s->planned, plan, first);
         end = recalled ? kbi_group_end(plan, first) : kbi_batch_end(s, first);
         if (recalled)
             kbi_output_recalled(s, first, end);
@@ -14389,7 +14077,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_supervisor* s = kbi_supervisor_init(o, plan, kbi_outputs_stdout(o) ? stderr : stdout);
     s->collect = collect;
     s->collect_to = to;
-    s->instruments = kbi_wishes(false);
+    s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs starts several processes, but a profiler allows only one; leave out either"),
@@ -14523,7 +14211,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     fwrite(lines.s, 1, lines.n, stdout);
     kbi_text_free(&lines);
     for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
-        int here = kbi_group_here(plan, o, first);
+        int here = kbi_group_end(plan, first) - first;
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
@@ -14675,7 +14363,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     e->planned = kbi_pending_case(&e->pending, desc, NULL, &e->arena, NULL, build);
     kbi_host_program_open(&e->recipe, &e->pending.desc);
     kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->planned);
-    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
+    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_FINAL);
     if (e->pending.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->pending.fault);
     return &e->run.kb;
 }
@@ -14701,7 +14389,7 @@ kb_result kb_close(kb_state* kb) {
 kb_state* kb_current(void) { return kbi_host_program.current; }
 
 static void kbi_pending_body(kb_state* kb) {
-    const kbi_pending* g = (const kbi_pending*)kb->run->of->entry->user;
+    const kbi_pending* g = (const kbi_pending*)kb->run->bench_case->entry->user;
     bool over = true;
     kb->user = g->user;
     kbi_host_program.current = kb;
@@ -14910,19 +14598,12 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
     "fma.rn.f32 %f104,%f104,%f1,%f51;fma.rn.f32 %f103,%f103,%f1,%f51;fma.rn.f32 %f102,%f102,%f1,%f51;" \
     "fma.rn.f32 %f101,%f101,%f1,%f51;"
 
-// kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                                                                            \
-    "fma.rn.f64 %g60,%g60,%g1,%g27;fma.rn.f64 %g59,%g59,%g1,%g27;fma.rn.f64 %g58,%g58,%g1,%g27;" \
-    "fma.rn.f64 %g57,%g57,%g1,%g27;fma.rn.f64 %g56,%g56,%g1,%g27;fma.rn.f64 %g55,%g55,%g1,%g27;" \
-    "fma.rn.f64 %g54,%g54,%g1,%g27;fma.rn.f64 %g53,%g53,%g1,%g27;"
-
 static const char* const kbi_ptx[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
-    // kbi_null(): the cost of a launch.
+    // kbi_null(): does nothing.
     ".visible .entry kbi_null(){ret;}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
-    // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
-    // practice (one xor pattern in 2^64): it keeps the loads alive.
+    // kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store,
+    // for one xor pattern of 2^64, keeps the loads alive.
     ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
     ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
@@ -14941,7 +14622,7 @@ static const char* const kbi_ptx[] = {
     "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
     "st.global.u32 [%d54],%r5;"
     "$7:ret;}\n",
-    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
+    // kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
     ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
     ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
@@ -14963,7 +14644,7 @@ static const char* const kbi_ptx[] = {
     "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
     "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
     "$5:ret;}\n",
-    // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
+    // kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
     ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
     ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
     "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
@@ -14980,20 +14661,12 @@ static const char* const kbi_ptx[] = {
     "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
     "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
     "$5:ret;}\n",
-    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-    ".visible .entry kbi_gate(.param .u64 p0,.param .u64 p1){.reg .pred %p<5>;.reg .b32 %r<6>;.reg .b64 %d<8>;"
-    "ld.param.u64 %d4,[p0];ld.param.u64 %d3,[p1];cvta.to.global.u64 %d1,%d4;mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;"
-    "or.b32 %r3,%r2,%r1;setp.ne.s32 %p1,%r3,0;@%p1 bra $4;mov.u64 %d5,%globaltimer;ld.volatile.global.u32 %r4,[%d1];"
-    "setp.ne.s32 %p2,%r4,0;@!%p2 bra $2;"
-    "$4:ret;"
-    "$2:.pragma \"nounroll\";mov.u64 %d6,%globaltimer;sub.s64 %d7,%d6,%d5;setp.ge.u64 %p3,%d7,%d3;@%p3 bra $4;"
-    "nanosleep.u32 64;ld.volatile.global.u32 %r5,[%d1];setp.eq.s32 %p4,%r5,0;@%p4 bra $2;bra.uni $4;}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
     ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
     "mov.u64 %d3,%clock64;"
     "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
-    // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+    // kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks
+    // once in up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
     ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
     "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
     "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
@@ -15006,8 +14679,8 @@ static const char* const kbi_ptx[] = {
     "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
     "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
     "$8:ret;}\n",
-    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
-    // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
+    // kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
+    // NaN, so nothing is stored.
     ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
     ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
     "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
@@ -15027,121 +14700,87 @@ static const char* const kbi_ptx[] = {
     "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
     "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
     "$5:ret;}\n",
-    // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-    ".visible .entry kbi_fma64(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .b32 %r<2>;.reg .f64 %g<61>;"
-    ".reg .b64 %d<7>;ld.param.u64 %d3,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f64.u32 %g19,%r1;"
-    "mul.rn.f64 %g20,%g19,0d3EB0C6F7A0B5ED8D;add.rn.f64 %g1,%g20,0d3FE0000000000000;setp.eq.s64 %p1,%d6,0;"
-    "@%p1 bra $5;mov.f64 %g60,0d0000000000000000;mov.f64 %g27,0d3FF0000000000000;mov.f64 %g58,0d4000000000000000;"
-    "mov.f64 %g57,0d4008000000000000;mov.f64 %g56,0d4010000000000000;mov.f64 %g55,0d4014000000000000;"
-    "mov.f64 %g54,0d4018000000000000;mov.f64 %g53,0d401C000000000000;mov.f64 %g59,%g27;"
-    "$2:.pragma \"nounroll\";",
-    KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f64 %g47,%g60,%g59;add.rn.f64 %g48,%g47,%g58;"
-    "add.rn.f64 %g49,%g48,%g57;add.rn.f64 %g50,%g49,%g56;add.rn.f64 %g51,%g50,%g55;add.rn.f64 %g52,%g51,%g54;"
-    "add.rn.f64 %g18,%g52,%g53;setp.num.f64 %p3,%g18,%g18;@%p3 bra $5;cvta.to.global.u64 %d5,%d3;"
-    "st.global.f64 [%d5],%g18;"
-    "$5:ret;}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
-    // Vector stores where p and the block allow, else byte by byte.
+    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
     ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
-    ".param .u32 p5){.reg .pred %p<46>;.reg .b16 %h<12>;.reg .f32 %f<5>;.reg .b32 %r<171>;.reg .f64 %g<82>;"
-    ".reg .b64 %d<76>;ld.param.u64 %d36,[p0];ld.param.u64 %d37,[p1];ld.param.u32 %r56,[p2];ld.param.u32 %r57,[p3];"
-    "ld.param.u64 %d38,[p4];mov.u32 %r59,%ctaid.x;mov.u32 %r60,%ntid.x;cvt.u64.u32 %d1,%r60;"
-    "mul.wide.u32 %d39,%r59,%r60;mov.u32 %r61,%tid.x;cvt.u64.u32 %d40,%r61;add.s64 %d67,%d39,%d40;"
-    "shl.b64 %d66,%d67,2;setp.ge.u64 %p2,%d66,%d37;@%p2 bra $39;setp.eq.s32 %p3,%r57,1;add.s32 %r62,%r56,-5;"
-    "setp.gt.u32 %p4,%r62,7;or.pred %p1,%p4,%p3;setp.eq.s32 %p5,%r56,14;selp.b32 %r1,20,21,%p5;"
-    "selp.b32 %r2,126,123,%p5;selp.b32 %r3,121,113,%p5;mad.lo.s32 %r4,%r3,-8388608,8388608;add.s32 %r63,%r56,-11;"
-    "setp.lt.u32 %p6,%r63,2;setp.eq.s32 %p7,%r57,2;and.pred %p8,%p7,%p6;selp.u32 %r6,1,0,%p8;cvt.u32.u64 %r7,%d38;"
-    "shr.u64 %d41,%d38,32;cvt.u32.u64 %r8,%d41;shl.b32 %r64,%r56,2;mov.u64 %d42,9906741768688416;"
-    "shr.u64 %d43,%d42,%r64;cvt.u32.u64 %r65,%d43;and.b32 %r66,%r65,15;mov.u32 %r67,4;shl.b32 %r68,%r67,%r66;"
-    "add.s32 %r69,%r68,-1;mov.u32 %r70,-1;and.b64 %d4,%d43,15;min.u32 %r71,%r69,15;cvt.u64.u32 %d44,%r71;"
-    "and.b64 %d5,%d44,%d36;cvt.u16.u32 %h1,%r66;shl.b32 %r72,%r70,%r66;not.b32 %r9,%r72;mov.u32 %r73,%nctaid.x;"
-    "cvt.u64.u32 %d45,%r73;mul.lo.s64 %d6,%d45,%d1;cvta.to.global.u64 %d7,%d36;not.pred %p19,%p1;"
-    "$2:.pragma \"nounroll\";setp.eq.s32 %p9,%r57,0;mov.u32 %r167,0;mov.u32 %r142,%r167;mov.u32 %r143,%r167;"
-    "mov.u32 %r155,%r167;mov.u32 %r145,%r167;mov.u32 %r157,%r167;mov.u32 %r164,%r167;mov.u32 %r165,%r167;"
-    "mov.u32 %r166,%r167;@%p9 bra $7;cvt.u32.u64 %r10,%d67;shr.u64 %d10,%d67,32;mov.u32 %r85,0;mov.u32 %r142,%r85;"
-    "mov.u32 %r143,%r85;mov.u32 %r155,%r85;mov.u32 %r145,%r85;mov.u32 %r146,%r6;"
-    "$4:.pragma \"nounroll\";mov.u32 %r166,%r145;mov.u32 %r165,%r155;mov.u32 %r164,%r143;mov.u32 %r157,%r142;"
-    "ld.param.u32 %r143,[p5];mov.u64 %d68,%d10;mov.u32 %r147,%r85;mov.u32 %r148,%r8;mov.u32 %r149,%r7;"
-    "mov.u32 %r142,%r146;mov.u32 %r145,%r10;"
-    "$5:.pragma \"nounroll\";mul.wide.u32 %d46,%r145,-766435501;mul.wide.u32 %d12,%r143,-845247145;"
-    "cvt.u32.u64 %r87,%d68;xor.b32 %r88,%r149,%r87;shr.u64 %d47,%d12,32;cvt.u32.u64 %r89,%d47;"
-    "xor.b32 %r145,%r88,%r89;shr.u64 %d48,%d46,32;cvt.u32.u64 %r90,%d48;xor.b32 %r91,%r148,%r142;"
-    "xor.b32 %r143,%r91,%r90;cvt.u32.u64 %r142,%d46;add.s32 %r149,%r149,-1640531527;add.s32 %r148,%r148,-1150833019;"
-    "add.s32 %r147,%r147,1;setp.ne.s32 %p10,%r147,10;mov.u64 %d68,%d12;@%p10 bra $5;cvt.u32.u64 %r155,%d12;"
-    "add.s32 %r29,%r146,-1;setp.gt.s32 %p11,%r146,0;mov.u32 %r146,%r29;@%p11 bra $4;"
-    "$7:mov.f64 %g80,0d0000000000000000;mov.u64 %d72,0;mov.u64 %d13,%d72;mov.u64 %d14,%d72;bra.uni $8;"
-    "$14:setp.gt.u32 %p24,%r56,13;@!%p24 bra $15;and.b32 %r114,%r45,2147483647;shr.u32 %r46,%r114,23;"
-    "add.s32 %r169,%r4,%r114;setp.ge.u32 %p32,%r46,%r3;mov.u32 %r168,%r1;@%p32 bra $23;and.b32 %r115,%r45,8388607;"
-    "or.b32 %r169,%r115,8388608;sub.s32 %r116,%r1,%r46;add.s32 %r117,%r116,%r3;min.u32 %r168,%r117,25;"
-    "$23:add.s32 %r118,%r168,-1;mov.u32 %r119,1;shl.b32 %r120,%r119,%r118;shr.u32 %r121,%r169,%r168;"
-    "and.b32 %r122,%r121,1;add.s32 %r123,%r169,%r120;add.s32 %r124,%r123,%r122;add.s32 %r125,%r124,-1;"
-    "shr.u32 %r126,%r125,%r168;shr.u32 %r127,%r45,24;and.b32 %r128,%r127,128;min.u32 %r129,%r126,%r2;"
-    "or.b32 %r130,%r129,%r128;cvt.u64.u32 %d72,%r130;bra.uni $24;"
-    "$15:mov.b64 %d72,%g6;setp.eq.s32 %p25,%r56,2;@%p25 bra $24;setp.eq.s32 %p26,%r56,3;@%p26 bra $19;"
-    "setp.ne.s32 %p27,%r56,4;@%p27 bra $20;shr.u32 %r109,%r45,16;and.b32 %r110,%r109,1;add.s32 %r111,%r45,%r110;"
-    "add.s32 %r112,%r111,32767;shr.u32 %r113,%r112,16;cvt.u64.u32 %d72,%r113;bra.uni $24;"
-    "$19:cvt.rn.f16.f32 %h2,%f1;cvt.u64.u16 %d72,%h2;bra.uni $24;"
-    "$20:and.b32 %r141,%r56,1;setp.eq.s32 %p28,%r141,0;mul.rn.f64 %g75,%g6,0d4020000000000000;"
-    "setp.lt.f64 %p29,%g75,0d0000000000000000;selp.f64 %g76,0dBFE0000000000000,0d3FE0000000000000,%p29;"
-    "add.rn.f64 %g77,%g75,%g76;setp.lt.f64 %p30,%g77,0d0000000000000000;and.pred %p31,%p28,%p30;"
-    "selp.f64 %g78,0d0000000000000000,%g77,%p31;cvt.rzi.s64.f64 %d72,%g78;bra.uni $24;",
-    "$8:.pragma \"nounroll\";mov.u64 %d15,%d14;mov.u64 %d14,%d13;mov.u64 %d13,%d72;mov.u32 %r43,%r166;"
-    "mov.u32 %r166,%r165;mov.u32 %r165,%r164;mov.u32 %r40,%r145;mov.u32 %r145,%r155;mov.u32 %r155,%r143;"
-    "and.b32 %r93,%r167,1;setp.eq.b32 %p12,%r93,1;setp.ne.s32 %p13,%r57,1;or.pred %p14,%p13,%p12;mov.f64 %g81,%g80;"
-    "@%p14 bra $10;shr.u32 %r94,%r40,8;add.s32 %r95,%r94,1;cvt.rn.f64.s32 %g8,%r95;mov.b64 %d52,%g8;"
-    "add.s64 %d53,%d52,2638149301829632;shr.u64 %d54,%d53,52;cvt.u32.u64 %r96,%d54;"
-    "and.b64 %d55,%d53,4503599627370495;add.s64 %d56,%d55,4604544269498187776;mov.b64 %g9,%d56;"
-    "add.rn.f64 %g10,%g9,0dBFF0000000000000;add.rn.f64 %g11,%g9,0d3FF0000000000000;div.rn.f64 %g12,%g10,%g11;"
-    "mul.rn.f64 %g13,%g12,%g12;mul.rn.f64 %g14,%g13,0d3FB1111111111111;add.rn.f64 %g15,%g14,0d3FB3B13B13B13B14;"
-    "mul.rn.f64 %g16,%g13,%g15;add.rn.f64 %g17,%g16,0d3FB745D1745D1746;mul.rn.f64 %g18,%g13,%g17;"
-    "add.rn.f64 %g19,%g18,0d3FBC71C71C71C71C;mul.rn.f64 %g20,%g13,%g19;add.rn.f64 %g21,%g20,0d3FC2492492492492;"
-    "mul.rn.f64 %g22,%g13,%g21;add.rn.f64 %g23,%g22,0d3FC999999999999A;mul.rn.f64 %g24,%g13,%g23;"
-    "add.rn.f64 %g25,%g24,0d3FD5555555555555;mul.rn.f64 %g26,%g13,%g25;add.rn.f64 %g27,%g26,0d3FF0000000000000;"
-    "mov.u32 %r97,1047;sub.s32 %r98,%r97,%r96;cvt.rn.f64.s32 %g28,%r98;mul.rn.f64 %g29,%g28,0d3FE62E42FEFA39EF;"
-    "mul.rn.f64 %g30,%g12,0dC000000000000000;mul.rn.f64 %g31,%g30,%g27;add.rn.f64 %g32,%g29,%g31;"
-    "add.rn.f64 %g33,%g32,%g32;sqrt.rn.f64 %g34,%g33;shr.u32 %r99,%r145,8;add.s32 %r100,%r99,2097152;"
-    "shr.u32 %r101,%r100,22;and.b32 %r102,%r100,29360128;sub.s32 %r103,%r99,%r102;cvt.rn.f64.s32 %g35,%r103;"
-    "mul.rn.f64 %g36,%g35,0d3E9921FB54442C73;mul.rn.f64 %g37,%g36,%g36;mul.rn.f64 %g38,%g37,0d3DE6124613A86D09;"
-    "add.rn.f64 %g39,%g38,0dBE5AE64567F544E4;mul.rn.f64 %g40,%g37,%g39;add.rn.f64 %g41,%g40,0d3EC71DE3A556C734;"
-    "mul.rn.f64 %g42,%g37,%g41;add.rn.f64 %g43,%g42,0dBF2A01A01A01A01A;mul.rn.f64 %g44,%g37,%g43;"
-    "add.rn.f64 %g45,%g44,0d3F81111111111111;mul.rn.f64 %g46,%g37,%g45;add.rn.f64 %g47,%g46,0dBFC5555555555555;"
-    "mul.rn.f64 %g48,%g37,%g47;mul.rn.f64 %g49,%g36,%g48;add.rn.f64 %g50,%g36,%g49;"
-    "mul.rn.f64 %g51,%g37,0d3E21EED8EFF8D898;add.rn.f64 %g52,%g51,0dBE927E4FB7789F5C;mul.rn.f64 %g53,%g37,%g52;"
-    "add.rn.f64 %g54,%g53,0d3EFA01A01A01A01A;mul.rn.f64 %g55,%g37,%g54;add.rn.f64 %g56,%g55,0dBF56C16C16C16C17;"
-    "mul.rn.f64 %g57,%g37,%g56;add.rn.f64 %g58,%g57,0d3FA5555555555555;mul.rn.f64 %g59,%g37,%g58;"
-    "add.rn.f64 %g60,%g59,0dBFE0000000000000;mul.rn.f64 %g61,%g37,%g60;add.rn.f64 %g62,%g61,0d3FF0000000000000;"
-    "and.b32 %r104,%r100,4194304;setp.eq.s32 %p15,%r104,0;selp.f64 %g63,%g62,%g50,%p15;selp.f64 %g64,%g50,%g62,%p15;"
-    "add.s32 %r105,%r101,1;and.b32 %r106,%r105,2;setp.eq.s32 %p16,%r106,0;neg.f64 %g65,%g63;"
-    "selp.f64 %g66,%g63,%g65,%p16;and.b32 %r107,%r100,8388608;setp.eq.s32 %p17,%r107,0;neg.f64 %g67,%g64;"
-    "selp.f64 %g68,%g64,%g67,%p17;mul.rn.f64 %g69,%g34,%g66;cvt.rn.f32.f64 %f2,%g69;cvt.f64.f32 %g81,%f2;"
-    "mul.rn.f64 %g70,%g34,%g68;cvt.rn.f32.f64 %f3,%g70;cvt.f64.f32 %g80,%f3;"
-    "$10:cvt.u64.u32 %d57,%r167;add.s64 %d16,%d66,%d57;cvt.u64.u32 %d58,%r43;cvt.u64.u32 %d59,%r40;"
-    "bfi.b64 %d60,%d58,%d59,32,32;setp.eq.s32 %p18,%r57,3;selp.b64 %d72,%d16,%d60,%p18;@%p19 bra $24;"
-    "shr.u32 %r108,%r40,8;cvt.rn.f64.s32 %g71,%r108;mul.rn.f64 %g72,%g71,0d3E70000000000000;"
-    "cvt.rn.f64.s64 %g73,%d16;selp.f64 %g74,%g73,%g72,%p18;selp.f64 %g6,%g81,%g74,%p3;cvt.rn.f32.f64 %f1,%g6;"
-    "mov.b32 %r45,%f1;setp.eq.s32 %p22,%r56,13;@%p22 bra $13;setp.ne.s32 %p23,%r56,1;@%p23 bra $14;"
-    "$13:cvt.u64.u32 %d72,%r45;"
-    "$24:add.s32 %r167,%r167,1;setp.ne.s32 %p33,%r167,4;mov.u32 %r143,%r142;mov.u32 %r164,%r157;@%p33 bra $8;"
-    "setp.eq.s64 %p34,%d5,0;cvt.u32.u64 %r131,%d4;shl.b64 %d61,%d66,%r131;add.s64 %d25,%d7,%d61;"
-    "sub.s64 %d26,%d37,%d66;setp.gt.u64 %p35,%d26,3;and.pred %p36,%p34,%p35;@!%p36 bra $26;setp.gt.s16 %p40,%h1,1;"
-    "@%p40 bra $33;setp.eq.s16 %p43,%h1,0;@%p43 bra $37;setp.eq.s16 %p44,%h1,1;@!%p44 bra $38;cvt.u16.u64 %h4,%d72;"
-    "cvt.u16.u64 %h5,%d13;cvt.u16.u64 %h6,%d14;cvt.u16.u64 %h7,%d15;st.global.v4.u16 [%d25],{%h7,%h6,%h5,%h4};"
-    "bra.uni $38;"
-    "$26:min.u64 %d62,%d26,4;cvt.u32.u64 %r133,%d62;shl.b32 %r53,%r133,%r131;setp.eq.s32 %p37,%r53,0;@%p37 bra $38;"
-    "mov.u32 %r170,0;",
-    "$28:.pragma \"nounroll\";cvt.u64.u32 %d63,%r170;add.s64 %d64,%d25,%d63;st.global.u8 [%d64],%d15;"
-    "and.b32 %r135,%r170,%r9;setp.eq.s32 %p38,%r135,%r9;selp.b64 %d30,%d72,%d13,%p38;selp.b64 %d31,%d13,%d14,%p38;"
-    "shr.u64 %d65,%d15,8;selp.b64 %d15,%d14,%d65,%p38;add.s32 %r170,%r170,1;setp.lt.u32 %p39,%r170,%r53;"
-    "mov.u64 %d13,%d30;mov.u64 %d14,%d31;@%p39 bra $28;bra.uni $38;"
-    "$33:setp.eq.s16 %p41,%h1,2;@%p41 bra $36;setp.ne.s16 %p42,%h1,3;@%p42 bra $38;"
-    "st.global.v2.u64 [%d25],{%d15,%d14};st.global.v2.u64 [%d25+16],{%d13,%d72};bra.uni $38;"
-    "$37:cvt.u16.u64 %h8,%d72;cvt.u16.u64 %h9,%d13;cvt.u16.u64 %h10,%d14;cvt.u16.u64 %h11,%d15;"
-    "st.global.v4.u8 [%d25],{%h11,%h10,%h9,%h8};bra.uni $38;"
-    "$36:cvt.u32.u64 %r136,%d72;cvt.u32.u64 %r137,%d13;cvt.u32.u64 %r138,%d14;cvt.u32.u64 %r139,%d15;"
-    "st.global.v4.u32 [%d25],{%r139,%r138,%r137,%r136};"
-    "$38:add.s64 %d67,%d67,%d6;shl.b64 %d66,%d67,2;setp.lt.u64 %p45,%d66,%d37;@%p45 bra $2;"
-    "$39:ret;}\n",
+    ".param .u32 p5){.reg .pred %p<37>;.reg .b16 %h<5>;.reg .f32 %f<4>;.reg .b32 %r<114>;.reg .f64 %g<71>;"
+    ".reg .b64 %d<51>;ld.param.u64 %d22,[p0];ld.param.u64 %d20,[p1];ld.param.u32 %r41,[p2];ld.param.u32 %r42,[p3];"
+    "ld.param.u64 %d21,[p4];ld.param.u32 %r43,[p5];cvta.to.global.u64 %d1,%d22;mov.u32 %r44,%ctaid.x;"
+    "mov.u32 %r45,%ntid.x;cvt.u64.u32 %d2,%r45;mul.wide.u32 %d23,%r44,%r45;mov.u32 %r46,%tid.x;"
+    "cvt.u64.u32 %d24,%r46;add.s64 %d48,%d23,%d24;setp.ge.u64 %p2,%d48,%d20;@%p2 bra $35;setp.eq.s32 %p3,%r42,2;"
+    "add.s32 %r47,%r41,-11;setp.lt.u32 %p4,%r47,2;and.pred %p5,%p3,%p4;add.s32 %r48,%r41,-5;setp.lt.u32 %p6,%r48,8;"
+    "setp.ne.s32 %p7,%r42,1;and.pred %p1,%p6,%p7;selp.u32 %r1,1,0,%p5;cvt.u32.u64 %r2,%d21;shr.u64 %d25,%d21,32;"
+    "cvt.u32.u64 %r3,%d25;shl.b32 %r49,%r41,2;mov.u64 %d26,9906741768688416;shr.u64 %d27,%d26,%r49;"
+    "cvt.u16.u64 %h2,%d27;and.b16 %h1,%h2,15;setp.eq.s32 %p8,%r41,14;selp.b32 %r4,20,21,%p8;"
+    "selp.b32 %r5,126,123,%p8;selp.b32 %r6,121,113,%p8;mad.lo.s32 %r7,%r6,-8388608,8388608;and.b32 %r8,%r41,1;"
+    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;"
+    "$2:.pragma \"nounroll\";cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;"
+    "mov.u32 %r110,%r109;mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;"
+    "cvt.u32.u64 %r10,%d29;shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;"
+    "mov.u32 %r102,%r1;"
+    "$4:.pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
+    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;"
+    "$5:.pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
+    "cvt.u32.u64 %r58,%d49;xor.b32 %r59,%r105,%r58;shr.u64 %d30,%d10,32;cvt.u32.u64 %r60,%d30;"
+    "xor.b32 %r108,%r59,%r60;shr.u64 %d31,%d9,32;cvt.u32.u64 %r61,%d31;xor.b32 %r62,%r104,%r106;"
+    "xor.b32 %r107,%r62,%r61;cvt.u32.u64 %r106,%d9;add.s32 %r105,%r105,-1640531527;add.s32 %r104,%r104,-1150833019;"
+    "add.s32 %r103,%r103,1;setp.ne.s32 %p10,%r103,10;mov.u64 %d49,%d10;@%p10 bra $5;setp.eq.s64 %p11,%d6,0;"
+    "selp.b32 %r109,%r108,%r107,%p11;selp.b64 %d32,%d10,%d9,%p11;cvt.u32.u64 %r110,%d32;add.s32 %r28,%r102,-1;"
+    "setp.gt.s32 %p12,%r102,0;mov.u32 %r102,%r28;@%p12 bra $4;setp.eq.s32 %p13,%r9,0;selp.b32 %r111,%r11,%r12,%p13;"
+    "$8:setp.eq.s32 %p14,%r9,0;selp.b32 %r33,%r109,%r110,%p14;@!%p1 bra $9;setp.eq.s32 %p30,%r42,3;"
+    "cvt.u64.u32 %d38,%r111;cvt.u64.u32 %d39,%r33;bfi.b64 %d40,%d38,%d39,32,32;selp.b64 %d50,%d48,%d40,%p30;"
+    "bra.uni $25;"
+    "$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;cvt.rn.f64.s64 %g6,%d48;"
+    "setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;add.s32 %r65,%r64,1;"
+    "cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;shr.u64 %d35,%d34,52;"
+    "cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;add.s64 %d37,%d36,4604544269498187776;"
+    "mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;add.rn.f64 %g10,%g8,0d3FF0000000000000;"
+    "div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;mul.rn.f64 %g13,%g12,0d3FB1111111111111;"
+    "add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;add.rn.f64 %g16,%g15,0d3FB745D1745D1746;"
+    "mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;mul.rn.f64 %g19,%g12,%g18;"
+    "add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;add.rn.f64 %g22,%g21,0d3FC999999999999A;"
+    "mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;mul.rn.f64 %g25,%g12,%g24;"
+    "add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;cvt.rn.f64.s32 %g27,%r68;"
+    "mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;mul.rn.f64 %g30,%g29,%g26;"
+    "add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;shr.u32 %r69,%r110,8;"
+    "add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;sub.s32 %r73,%r69,%r72;"
+    "cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;mul.rn.f64 %g36,%g35,%g35;",
+    "mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;mul.rn.f64 %g39,%g36,%g38;"
+    "add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;"
+    "mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;mul.rn.f64 %g45,%g36,%g44;"
+    "add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;mul.rn.f64 %g48,%g35,%g47;"
+    "add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;"
+    "mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;mul.rn.f64 %g54,%g36,%g53;"
+    "add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;add.rn.f64 %g57,%g56,0d3FA5555555555555;"
+    "mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;mul.rn.f64 %g60,%g36,%g59;"
+    "add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;"
+    "selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;"
+    "selp.f64 %g64,%g62,%g63,%p18;mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;"
+    "$11:cvt.rn.f32.f64 %f1,%g3;mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;"
+    "@%p20 bra $14;"
+    "$13:cvt.u64.u32 %d50,%r34;bra.uni $25;"
+    "$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;shr.u32 %r35,%r83,23;"
+    "add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;and.b32 %r84,%r34,8388607;"
+    "or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;min.u32 %r112,%r86,25;"
+    "$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;and.b32 %r91,%r90,1;"
+    "add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;shr.u32 %r95,%r94,%r112;"
+    "shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;cvt.u64.u32 %d50,%r99;"
+    "bra.uni $25;"
+    "$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;setp.eq.s32 %p23,%r41,3;@%p23 bra $19;"
+    "setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;"
+    "add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;bra.uni $25;"
+    "$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;"
+    "$20:setp.eq.s32 %p25,%r8,0;mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
+    "selp.f64 %g67,0dBFE0000000000000,0d3FE0000000000000,%p26;add.rn.f64 %g68,%g66,%g67;"
+    "setp.lt.f64 %p27,%g68,0d0000000000000000;and.pred %p28,%p25,%p27;selp.f64 %g69,0d0000000000000000,%g68,%p28;"
+    "cvt.rzi.s64.f64 %d50,%g69;"
+    "$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;setp.eq.s16 %p35,%h1,1;"
+    "@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;bra.uni $34;"
+    "$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
+    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;"
+    "$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;bra.uni $34;"
+    "$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;"
+    "$34:add.s64 %d48,%d48,%d4;setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;"
+    "$35:ret;}\n",
 };
 // clang-format on
 

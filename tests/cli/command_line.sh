@@ -205,7 +205,7 @@ refuses "no time for a case" "--timeout takes a time above 0" --timeout 0ms
 refuses "--rotate and --timer both" "--timer both and --rotate exclude" --rotate --timer both
 refuses "--timer with two" "--timer takes events,cupti,both,wall" --timer events,wall
 refuses "an element type that is none" "no dtype.*bf16.*f33" --op layernorm -a dtype=f33
-refuses "--json and --jsonl on stdout" "mix on stdout" --op mse --json - --jsonl -
+refuses "--json and --jsonl on stdout" "are one file" --op mse --json - --jsonl -
 for o in json jsonl; do refuses "--$o with an empty name" "--$o needs .*empty" --op mse --$o ""; done
 refuses "bad expression" "'\[' is not a regular expression" '['
 refuses "bad expression in --filter" "regular expression" --filter '('

@@ -429,7 +429,7 @@ static void test_counters(void) {
         { "VIRTUAL_CUPTI=1 VIRTUAL_VGPU=1", "it is a virtual GPU" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerGetCounterAvailability:26", "dcgmi profile --pause" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:35", "CAP_SYS_ADMIN" },
-        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "take a whole GPU" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "CUPTI_ERROR_OF_SOME_KIND (43)" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStart:9", "cuptiRangeProfilerStart: CUPTI_ERROR" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStop:9", "cuptiRangeProfilerStop: CUPTI_ERROR" },
@@ -497,7 +497,7 @@ static void test_failures(void) {
     } rows[] = { { "", "libcupti.so is not found" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39", "another profiler" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=35", "NVreg_RestrictProfilingToAdminUsers=0" },
-                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=43", "take a whole GPU" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=43", "CUPTI_ERROR_OF_SOME_KIND (43)" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=8", "cuptiActivityEnable: CUPTI_ERROR_OF_SOME_KIND (8)" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1", "another profiler" } };
     for (int i = 0; i < 6; i++) {
