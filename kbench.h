@@ -1902,7 +1902,7 @@ static bool kbi_read_all(int file, void* to, size_t n) {
 
 // Appends the rest of a file, or its next most bytes, to out. False: see errno.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[4096]; // kbi_born calls this function on a stack that may be small
+    char some[4096]; // kbi_startup_read calls this function on a stack that may be small
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -12828,6 +12828,7 @@ static struct kbi_startup {
 } kbi_startup;
 
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
+#define KBI_WORKER_MARK (SIGRTMAX - 1) // ignored from exec until kb_main in a worker; valgrind uses SIGRTMAX
 
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     const char* s = getenv(KBI_STARTED_AS);
@@ -13288,7 +13289,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     setpgid(0, 0);
     dup2(2, 1); // what benchmarks print is not part of the results
     signal(SIGXFSZ, SIG_DFL);
-    signal(SIGRTMAX, SIG_IGN); // survives exec: see kbi_main
+    signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
@@ -13317,16 +13318,16 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_text command = KBI_BLANK;
     int link[2];
-    // by number: <sys/socket.h> declares send, bind, listen, which are names of users' functions, too
-    enum { UNIX = 1, STREAM = 1, SOCKET = 1, RECEIVE_TIMEOUT = 20, SEND_TIMEOUT = 21 };
+    // <sys/socket.h> is not included, because users' functions may be named send, bind or listen
+    enum { KBI_AF_UNIX = 1, KBI_SOCK_STREAM = 1, KBI_SOL_SOCKET = 1, KBI_SO_RCVTIMEO = 20, KBI_SO_SNDTIMEO = 21 };
     const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
     w->first = -1;
-    if (syscall(SYS_socketpair, UNIX, STREAM, 0, link) != 0)
+    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0)
         return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno)), false;
     fcntl(link[0], F_SETFD, FD_CLOEXEC);
-    syscall(SYS_setsockopt, link[0], SOCKET, RECEIVE_TIMEOUT, &receive, sizeof receive);
-    syscall(SYS_setsockopt, link[0], SOCKET, SEND_TIMEOUT, &start, sizeof start);
+    syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_RCVTIMEO, &receive, sizeof receive);
+    syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_SNDTIMEO, &start, sizeof start);
     pid_t process = kbi_start_again(s->o, KBI_WORKER, link[1], -1);
     close(link[1]);
     if (process < 0) return close(link[0]), false;
@@ -13367,7 +13368,6 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Takes a result, and owns its arrays.
 static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
@@ -13565,7 +13565,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     if (!n) return;
     g->spent_ns = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
     g->wanted = (char*)kbi_grow(NULL, (size_t)n);
-    memset(g->wanted, 0, (size_t)n);
+    for (int i = 0; i < n; i++) g->spent_ns[i] = g->wanted[i] = 0;
     g->verdicts = s->verdicts + first;
 }
 
@@ -14510,7 +14510,7 @@ static void kbi_warn_idle(const kbi_options* o) {
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-    const bool marked = signal(SIGRTMAX, SIG_DFL) == SIG_IGN, worker = kbi_startup.role == KBI_WORKER;
+    const bool marked = signal(KBI_WORKER_MARK, SIG_DFL) == SIG_IGN, worker = kbi_startup.role == KBI_WORKER;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
     unsetenv(KBI_STARTED_AS); // a program that a benchmark starts is not a worker
