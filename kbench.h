@@ -898,7 +898,7 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // Registers one implementation; entry must stay valid. The order is that of file, line and call. The entries of one
 // operation are listed together; the first is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Measures the KB_TIME loop between kb_open and kb_close, in the calling process, which handles SIGCONT meanwhile.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process.
 // NULL: out of memory. If desc is invalid, the loop does not run, and the result of kb_close says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
@@ -13419,8 +13419,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     case KBI_DONE:
         if (!s->isolated && data)
             kbi_warn_once(s, 0, "", (const char*)data,
-                          ". Later cases in this process may fail or be slower. Without --no-isolate they run in a "
-                          "fresh process.");
+                          ". Later cases may fail or be slower; without --no-isolate they run in a fresh process.");
         return;
     }
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
@@ -13989,8 +13988,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->job.has_reference = false;
     kbi_roofs_clear(&s->job.roofs);
     s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
-    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)plan->n);
-    for (int i = 0; i < plan->n; i++) s->verdicts[i].flag = -1;
+    for (int i = 0; i < plan->n; i++) memset(&s->verdicts[i], 0, sizeof(kbi_verdict)), s->verdicts[i].flag = -1;
     s->inspected = s->done = 0;
     if (!kbi_meet(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
@@ -14247,10 +14245,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
-    if (kbi_is(d->mode, "rotate"))
-        return "kb_desc.mode: rotate needs a case that sets up its data, as KBENCH does; use --rotate";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
-        return "kb_desc.mode is none of cold, hot or graph";
+        return "kb_desc.mode is none of cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
