@@ -13467,7 +13467,7 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_case_lost(s, i, limit > 0 ? KB_FLAG_TIMEOUT : KB_FLAG_CRASHED, why);
 }
 
-typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
+typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
@@ -13498,12 +13498,12 @@ static bool kbi_measured_receive(kbi_measured* m, size_t size) {
 }
 
 // Receives and handles a message.
-static kbi_pump kbi_receive(kbi_supervisor* s) {
+static kbi_link_state kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_message m;
-    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_PUMP_LOST;
+    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_LINK_LOST;
     w->invalid = !kbi_message_possible(s, &m);
-    if (w->invalid) return KBI_PUMP_LOST;
+    if (w->invalid) return KBI_LINK_LOST;
     void* data = kbi_grow(NULL, (size_t)m.size + 1);
     bool whole = kbi_read_all(w->link, data, m.size);
     w->invalid = whole && ((m.type == KBI_RESULT && !kbi_measured_receive((kbi_measured*)data, m.size)) ||
@@ -13511,14 +13511,14 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
     bool good = whole && !w->invalid;
     if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
     if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
-    if (m.type != KBI_DONE) return good ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    if (m.type != KBI_DONE) return good ? KBI_LINK_OPEN : KBI_LINK_LOST;
     if (!m.index) kbi_worker_end(w, true); // this process can run no other job
-    return KBI_PUMP_DONE;
+    return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (KBI_PUMP_DONE), has ended (KBI_PUMP_LOST), or was ended because
-// it was over its limit, or the run was interrupted (KBI_PUMP_ON).
-static kbi_pump kbi_listen(kbi_supervisor* s) {
+// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), or was ended because
+// it was over its limit, or the run was interrupted (KBI_LINK_OPEN).
+static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
     const int64_t wait_ns = 100000000;
@@ -13532,17 +13532,17 @@ static kbi_pump kbi_listen(kbi_supervisor* s) {
         double limit = counts ? s->o->timeout : kbi_start_limit(s);
         *spent += ready ? step : wait_ns;
         s->read_ns = now;
-        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_PUMP_ON;
+        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_LINK_OPEN;
         // a process that the worker started may keep the socket open after the worker has ended
-        kbi_pump next = KBI_PUMP_ON;
+        kbi_link_state next = KBI_LINK_OPEN;
         if (ready)
             next = kbi_receive(s);
         else if (kbi_worker_ended(w) && !kbi_readable(w->link, 0))
-            next = KBI_PUMP_LOST;
-        if (next == KBI_PUMP_LOST) kbi_worker_lost(s, 0);
-        if (next != KBI_PUMP_ON) return next;
+            next = KBI_LINK_LOST;
+        if (next == KBI_LINK_LOST) kbi_worker_lost(s, 0);
+        if (next != KBI_LINK_OPEN) return next;
     }
-    return KBI_PUMP_ON;
+    return KBI_LINK_OPEN;
 }
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
@@ -13592,7 +13592,7 @@ static bool kbi_job_send(kbi_supervisor* s) {
 
 // Learns the machine by a job without cases. Before, another process measures the calibration's launches with CUPTI.
 // False after an error message, or when the run was interrupted.
-static bool kbi_meet(kbi_supervisor* s) {
+static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
     if (gpu && s->isolated && (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
@@ -13600,9 +13600,9 @@ static bool kbi_meet(kbi_supervisor* s) {
     s->backend = NULL;
     if (s->isolated && !kbi_worker_start(s)) return false;
     bool sent = kbi_job_send(s);
-    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : sent ? kbi_listen(s) : KBI_PUMP_LOST;
-    if (next == KBI_PUMP_DONE) return s->isolated || s->backend;
-    bool ended = next == KBI_PUMP_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
+    kbi_link_state next = !s->isolated ? KBI_LINK_DONE : sent ? kbi_listen(s) : KBI_LINK_LOST;
+    if (next == KBI_LINK_DONE) return s->isolated || s->backend;
+    bool ended = next == KBI_LINK_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
     if (ended)
@@ -13648,7 +13648,7 @@ typedef struct kbi_batch {
     int first, n, processes;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; without samples: not measured
-    bool* over;            // [case]: failed or was skipped in a process; later processes leave it out
+    bool* excluded;        // [case]: failed or was skipped in a process; later processes leave it out
     double* share;         // [case]: the lowest max_time in a process with --budget; -1: no time was left
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
@@ -13679,15 +13679,15 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     const kbi_worker measuring = s->worker;
     const unsigned instruments = s->instruments;
     const int64_t began = kbi_now();
-    double most = 10; // seconds
-    bool able = true;
+    double limit_s = 10;
+    bool has_cupti = true;
     kbi_arena memory = KBI_BLANK;
-    if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
+    if (s->budget.until) limit_s = KBI_MIN(limit_s, (double)(s->budget.until - began) * 1e-10);
     memset(&s->worker, 0, sizeof s->worker);
     s->instruments = KBI_WISH_STREAMS;
-    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && able && !kbi_control.interrupted; i = next) {
+    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && has_cupti && !kbi_control.interrupted; i = next) {
         next = kbi_group_end(plan, i);
-        if (i >= end && kbi_seconds_since(began) > most) break;
+        if (i >= end && kbi_seconds_since(began) > limit_s) break;
         s->inspected = next;
         if (kbi_group_recorded(s->planned, plan, i)) continue;
         kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
@@ -13696,13 +13696,13 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         kbi_measure_group(s);
         for (int k = i; k < next; k++) {
             if (found[k - i]) s->verdicts[k] = found[k - i]->verdict;
-            able &= s->verdicts[k].known || !s->verdicts[k].note[0];
+            has_cupti &= s->verdicts[k].known || !s->verdicts[k].note[0];
             KBENCH_FREE(found[k - i]);
         }
     }
     kbi_arena_free(&memory);
-    for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
-    if (!able) s->inspected = plan->n;
+    for (int i = s->inspected; i < plan->n && !has_cupti; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!has_cupti) s->inspected = plan->n;
     kbi_worker_end(&s->worker, true);
     s->worker = measuring;
     s->instruments = instruments;
@@ -13738,7 +13738,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
         kbi_group_open(s, first, next - first, b->m + (process * b->n + at), NULL);
         if (!process) s->absent += next - first - here;
         for (int i = 0; i < next - first; i++) {
-            s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
+            s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->excluded[at + i];
             s->done += !s->group.wanted[i];
             b->share[at + i] = KBI_MIN(b->share[at + i], s->job.max_time);
         }
@@ -13749,7 +13749,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     }
     for (int i = 0; i < b->n; i++) {
         const kbi_measured* m = &b->m[process * b->n + i];
-        b->over[i] |= m->samples && m->status != KB_OK;
+        b->excluded[i] |= m->samples && m->status != KB_OK;
     }
     if (b->processes > 1) kbi_worker_end(&s->worker, true);
 }
@@ -13763,7 +13763,7 @@ static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
         int at = first - b->first;
         next = kbi_group_end(s->plan, first);
         kbi_group_open(s, first, next - first, NULL, b->profiles + at);
-        for (int i = 0; i < next - first; i++) s->group.wanted[i] = b->m[at + i].samples && !b->over[at + i];
+        for (int i = 0; i < next - first; i++) s->group.wanted[i] = b->m[at + i].samples && !b->excluded[at + i];
         kbi_measure_group(s);
     }
     kbi_worker_end(&s->worker, true);
@@ -13783,8 +13783,8 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
-    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
-    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kb_result* judged = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** by_case = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
     int* selected = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // process whose result is recorded, or -1
@@ -13794,16 +13794,16 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         int count = 0;
         for (int p = 0; p < processes; p++) {
             const kbi_measured* m = &b->m[p * n + i];
-            kb_result* r = &all[i * processes + p];
+            kb_result* r = &judged[i * processes + p];
             values[p] = (double)NAN;
             if (!m->samples) continue;
             kbi_judge(r, m, &s->machine);
-            each[i * processes + p] = r;
+            by_case[i * processes + p] = r;
             values[p] = log(r->time_ms);
             sum += values[p], count++;
         }
-        selected[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
-        if (processes == 1 || selected[i] < 0 || all[i * processes + selected[i]].status != KB_OK) continue;
+        selected[i] = count ? kbi_judge_stands(by_case + i * processes, processes) : -1;
+        if (processes == 1 || selected[i] < 0 || judged[i * processes + selected[i]].status != KB_OK) continue;
         kbi_pool_add(&pools.times, values, exp(sum / count));
     }
     kbi_pool_settle(&pools.times, kbi_beside);
@@ -13812,10 +13812,10 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         const kbi_case* c = &s->plan->cases[b->first + i];
         const kbi_measured* m = &b->m[selected[i] * n + i];
         kb_result* r = &b->results[b->n_rows];
-        *r = all[i * processes + selected[i]];
+        *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
-            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // all processes skip the same cases
+            kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // judged processes skip the same cases
             kbi_judge_blame(r, selected[i], processes);
         kbi_record_case(r, c, m, &s->machine);
         kbi_record_session(r, &s->session);
@@ -13826,7 +13826,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
-        if (each[i] && i % processes != selected[i / processes]) kb_result_free(each[i]);
+        if (by_case[i] && i % processes != selected[i / processes]) kb_result_free(by_case[i]);
     for (int row = 0, end; row < b->n_rows; row = end) {
         int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
         for (end = row; end < b->n_rows && rows[end] < stop;) end++;
@@ -13890,7 +13890,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.processes = (int)processes;
     b.began = kbi_now();
     b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
-    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.excluded = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
     b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
     b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
     b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
@@ -13990,7 +13990,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
     for (int i = 0; i < plan->n; i++) memset(&s->verdicts[i], 0, sizeof(kbi_verdict)), s->verdicts[i].flag = -1;
     s->inspected = s->done = 0;
-    if (!kbi_meet(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
+    if (!kbi_learn_machine(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
@@ -14156,7 +14156,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     const kbi_machine* m = &s->machine;
     char number[40];
     s->job.device = (int)o->gpu;
-    if (!kbi_meet(s)) return KBI_EXIT_FAILED;
+    if (!kbi_learn_machine(s)) return KBI_EXIT_FAILED;
     kbi_worker_end(&s->worker, true);
     kbi_show_machine(s);
     kb_result r = kbi_machine_result(s);

@@ -144,10 +144,10 @@ static void test_receive(void) {
         for (ssize_t done = 0; writer == 0 && done < size; done += (ssize_t)piece)
             if (write(ends[1], all + done, KBI_MIN(piece, (size_t)(size - done))) < 0) _exit(1);
         if (writer == 0) _exit(0);
-        kbi_pump next = KBI_PUMP_ON;
-        for (int i = 0; i < 6; i++) CHECK_INT(next, KBI_PUMP_ON), next = kbi_receive(s);
+        kbi_link_state next = KBI_LINK_OPEN;
+        for (int i = 0; i < 6; i++) CHECK_INT(next, KBI_LINK_OPEN), next = kbi_receive(s);
         waitpid(writer, &wake, 0);
-        CHECK_INT(next, KBI_PUMP_DONE), CHECK(!s->worker.invalid);
+        CHECK_INT(next, KBI_LINK_DONE), CHECK(!s->worker.invalid);
         CHECK_INT(s->machine.devices, 7), CHECK_INT(s->done, 1),
             CHECK_INT(s->worker.first, FIRST + 2);
         CHECK(!s->worker.mixed && s->group.current == -1 && !wanted[2] && wanted[0]);
@@ -156,13 +156,13 @@ static void test_receive(void) {
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
         // invalid messages: of another program, or of one that writes where it should not
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.invalid);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
         // a worker that ends within a message
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(!s->worker.invalid);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), close(ends[0]);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
     }
 }
 
@@ -283,7 +283,7 @@ static void test_spent(void) {
         g->current = how ? 1 : -1, g->machine = how == 1, g->idle_ns = 5;
         s->worker.link = ends[0], s->worker.process = 1 << 30, s->read_ns = kbi_now() - 40000000;
         send(ends[1], KBI_DONE, 1, NULL, 0);
-        CHECK_INT(kbi_listen(s), KBI_PUMP_DONE);
+        CHECK_INT(kbi_listen(s), KBI_LINK_DONE);
         CHECK_THAT(how == 2 ? spent_ns[1] >= 40000000 && spent_ns[1] <= 100000000 : !spent_ns[1],
                    "%d: %lld ns", how, (long long)spent_ns[1]);
         CHECK_INT(g->idle_ns, 0), CHECK(!spent_ns[0] && !spent_ns[2]);
