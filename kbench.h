@@ -14506,7 +14506,10 @@ static void kbi_warn_idle(const kbi_options* o) {
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-    const bool marked = signal(KBI_WORKER_MARK, SIG_DFL) == SIG_IGN, worker = kbi_startup.role == KBI_WORKER;
+    const bool worker = kbi_startup.role == KBI_WORKER;
+    struct sigaction mark;
+    const bool marked = sigaction(KBI_WORKER_MARK, NULL, &mark) == 0 && mark.sa_handler == SIG_IGN;
+    if (marked) signal(KBI_WORKER_MARK, SIG_DFL);
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
     unsetenv(KBI_STARTED_AS); // a program that a benchmark starts is not a worker
