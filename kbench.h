@@ -13497,7 +13497,6 @@ static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     return !left;
 }
 
-// Receives and handles a message.
 static kbi_link_state kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_message m;
@@ -13880,7 +13879,6 @@ static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
         kbi_output_group(s, c->results, c->n, true);
 }
 
-// Measures, judges, records and shows n cases.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -14133,7 +14131,6 @@ static void kbi_env_line(const char* name, const char* text, const char* unit) {
     if (*text) kbi_print_line(stdout, "  %-34s %s%s%s", name, text, *unit ? " " : "", unit);
 }
 
-// Prints the measured peaks, and how long their measurement took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
         char name[40], unit[80], took[40], number[40];
@@ -14493,7 +14490,6 @@ int64_t kb_abi(const char* what) {
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Warns about options that have no effect.
 static void kbi_warn_idle(const kbi_options* o) {
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
