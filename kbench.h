@@ -833,7 +833,7 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // Registers one implementation; entry must stay valid. The order is that of file, line and call. The entries of one
 // operation are listed together; the first is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Measures the KB_TIME loop between kb_open and kb_close, in the calling process, which handles SIGCONT meanwhile.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process.
 // NULL: out of memory. If desc is invalid, the loop does not run, and the result of kb_close says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
@@ -1792,7 +1792,7 @@ static bool kbi_read_all(int file, void* to, size_t n) {
 
 // Appends the rest of a file, or its next most bytes, to out. False: see errno.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[4096]; // kbi_born calls this function on a stack that may be small
+    char some[4096]; // kbi_startup_read calls this function on a stack that may be small
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -12243,6 +12243,7 @@ static struct kbi_startup {
 } kbi_startup;
 
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
+#define KBI_WORKER_MARK (SIGRTMAX - 1) // ignored from exec until kb_main in a worker; valgrind uses SIGRTMAX
 
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     const char* s = getenv(KBI_STARTED_AS);
@@ -12405,14 +12406,14 @@ static int kbi_worker_main(const kbi_options* o) {
     memset(&plan, 0, sizeof plan);
     if (link < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
     while (kbi_read_all(link, &job, sizeof job)) {
+        kbi_arena arena = KBI_BLANK;
         size_t n = (size_t)job.n;
-        char* wanted = (char*)kbi_grow(NULL, n + 1);
-        kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (n + 1));
+        char* wanted = (char*)kbi_arena_alloc(&arena, n);
+        kbi_verdict* verdicts = (kbi_verdict*)kbi_arena_alloc(&arena, sizeof(kbi_verdict) * n);
         if (!kbi_read_all(link, wanted, n) || !kbi_read_all(link, verdicts, sizeof(kbi_verdict) * n)) break;
         b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
         if (!b) return KBI_EXIT_USAGE;
-        KBENCH_FREE(verdicts);
-        KBENCH_FREE(wanted);
+        kbi_arena_free(&arena);
     }
     _exit(0); // the CUDA runtime can hang in its exit handlers after the device was lost
 }
@@ -12598,17 +12599,12 @@ typedef struct kbi_worker { // as the supervisor sees it
     int status;             // as from waitpid
 } kbi_worker;
 
-typedef struct kbi_waiting { // a case of the group
-    bool wanted;             // it still has to run
-    int64_t spent_ns;
-    char failure[200]; // in a worker that had run other cases: the case runs again, alone; "": none
-} kbi_waiting;
-
 typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
     int first, n;
     kbi_measured* m;             // [n]: results; without samples: not measured
     kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
-    kbi_waiting* cases;          // [n]
+    char* wanted;                // [n]: whether the case still has to run
+    int64_t* spent_ns;           // [n]: time of the case in this worker
     const kbi_verdict* verdicts; // [n]: of the inspection
     int current;                 // the case that the worker runs, -1: none
     kbi_measured failed; // flags and message of the current case, if it failed or was skipped but has not ended
@@ -12622,7 +12618,6 @@ typedef struct kbi_supervisor {
     const kbi_plan* plan;
     kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool known; // the machine
     bool isolated;
     const kbi_backend* backend; // of the only process
     kbi_worker worker;
@@ -12639,16 +12634,14 @@ typedef struct kbi_supervisor {
     kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
     void* collect_to;
-    unsigned instruments;  // bits of the instruments that profile cases
-    kbi_verdict* verdicts; // of the inspection, for all cases
-    int inspected;         // number of cases of the plan that were inspected
-    char warned[400];      // the last warning about a case
-    int64_t read_ns;       // when the supervisor last waited for messages
-    int done, ok, failed, skipped;
-    int absent;    // cases that this machine cannot run
-    int recalled;  // cases with an existing record
-    bool unseen;   // an instrument saw nothing
-    bool unstored; // a file could not be written
+    unsigned instruments;                            // bits of the instruments that profile cases
+    kbi_verdict* verdicts;                           // of the inspection, for all cases
+    int inspected;                                   // number of cases of the plan that were inspected
+    char warned[400];                                // the last warning about a case
+    int64_t read_ns;                                 // when the supervisor last waited for messages
+    int done, ok, failed, skipped, absent, recalled; // absent: this machine cannot run it; recalled: has a record
+    bool unseen;                                     // an instrument saw nothing
+    bool unstored;                                   // a file could not be written
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -12663,16 +12656,11 @@ static void kbi_interrupt(int number) {
     kbi_control.interrupted = number;
 }
 
-// A signal that is ignored from the start (nohup, a shell's background job) stays ignored.
-static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
-    if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
-}
-
+// A signal that is ignored from the start (nohup, a shell's background job) stays ignored, except SIGTERM.
 static void kbi_watch_ends(void) {
-    kbi_watch_unless_ignored(SIGINT, kbi_interrupt);
-    kbi_watch_unless_ignored(SIGHUP, kbi_interrupt);
-    kbi_watch_unless_ignored(SIGQUIT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
+    static const int numbers[] = { SIGINT, SIGHUP, SIGQUIT, SIGTERM };
+    for (int i = 0; i < KBI_COUNT(numbers); i++)
+        if (signal(numbers[i], kbi_interrupt) == SIG_IGN && numbers[i] != SIGTERM) signal(numbers[i], SIG_IGN);
 }
 
 // Whether a child process has ended. A traced process that only stopped has not.
@@ -12716,7 +12704,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     setpgid(0, 0);
     dup2(2, 1); // what benchmarks print is not part of the results
     signal(SIGXFSZ, SIG_DFL);
-    signal(SIGRTMAX, SIG_IGN); // survives exec: see kbi_main
+    signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
@@ -12745,16 +12733,16 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_text command = KBI_BLANK;
     int link[2];
-    // by number: <sys/socket.h> declares send, bind, listen, which are names of users' functions, too
-    enum { UNIX = 1, STREAM = 1, SOCKET = 1, RECEIVE_TIMEOUT = 20, SEND_TIMEOUT = 21 };
+    // <sys/socket.h> is not included, because users' functions may be named send, bind or listen
+    enum { KBI_AF_UNIX = 1, KBI_SOCK_STREAM = 1, KBI_SOL_SOCKET = 1, KBI_SO_RCVTIMEO = 20, KBI_SO_SNDTIMEO = 21 };
     const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
     w->first = -1;
-    if (syscall(SYS_socketpair, UNIX, STREAM, 0, link) != 0)
+    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0)
         return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno)), false;
     fcntl(link[0], F_SETFD, FD_CLOEXEC);
-    syscall(SYS_setsockopt, link[0], SOCKET, RECEIVE_TIMEOUT, &receive, sizeof receive);
-    syscall(SYS_setsockopt, link[0], SOCKET, SEND_TIMEOUT, &start, sizeof start);
+    syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_RCVTIMEO, &receive, sizeof receive);
+    syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_SNDTIMEO, &start, sizeof start);
     pid_t process = kbi_start_again(s->o, KBI_WORKER, link[1], -1);
     close(link[1]);
     if (process < 0) return close(link[0]), false;
@@ -12781,10 +12769,8 @@ static void kbi_ask_reference(kbi_supervisor* s) {
     close(ends[0]);
 }
 
-// --- events of cases, in a worker or in this process ---
-
 static void kbi_case_over(kbi_group* g, int i) {
-    g->cases[i].wanted = false;
+    g->wanted[i] = false;
     g->current = -1;
     g->machine = false;
     g->idle_ns = 0;
@@ -12797,27 +12783,11 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Takes a result, and owns its arrays. The first failure of a case does not count if other cases ran before in the same
-// worker, because they may be the cause: the case is measured again, alone in a fresh worker.
 static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
-    kbi_waiting* c = &s->group.cases[i];
-    bool failed = s->isolated && m->status == KB_FAILED, inspected = s->group.verdicts[i].flag >= 0;
-    kbi_case_over(&s->group, i);
-    s->worker.failed |= failed;
-    if (failed && s->worker.mixed && !inspected && !c->failure[0]) {
-        for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
-            if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
-                snprintf(c->failure, sizeof c->failure, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-        c->wanted = true;
-        kbi_measured_free(m);
-        return;
-    }
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (c->failure[0] && m->status == KB_OK)
-        kbi_note(&s->group.m[i],
-                 "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                 c->failure);
+    s->worker.failed |= m->status == KB_FAILED;
+    kbi_case_over(&s->group, i);
     s->done++;
 }
 
@@ -12835,10 +12805,9 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     g->idle_ns = 0;
     switch (type) {
     case KBI_HELLO:
-        if (data != &s->machine) memcpy(&s->machine, data, sizeof s->machine);
+        memmove(&s->machine, data, sizeof s->machine); // the same address with --no-isolate
         s->job.roofs = s->machine.roofs;
         s->job.core = s->machine.core;
-        s->known = true;
         return;
     case KBI_ENTER:
         g->current = i;
@@ -12865,8 +12834,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     case KBI_DONE:
         if (!s->isolated && data)
             kbi_warn_once(s, 0, "", (const char*)data,
-                          ". Later cases in this process may fail or be slower. Without --no-isolate they run in a "
-                          "fresh process.");
+                          ". Later cases may fail or be slower; without --no-isolate they run in a fresh process.");
         return;
     }
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
@@ -12881,7 +12849,7 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
-    m.wall_ns = (double)s->group.cases[i].spent_ns;
+    m.wall_ns = (double)s->group.spent_ns[i];
     if (s->group.profiles)
         kbi_receive_profile(s, i, kbi_inside_without(m.message)); // the time that was measured stays
     else
@@ -12893,27 +12861,28 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
-    char why[96], time[40];
+    char why[160], time[40];
     int i = g->current;
     kbi_worker_end(w, w->invalid || limit > 0);
     int number = WTERMSIG(w->status);
     if (i < 0 && limit <= 0 && g->deaths++ < 2) return;
     for (int j = g->n - 1; g->current < 0 && j >= 0; j--)
-        if (g->cases[j].wanted) i = j;
+        if (g->wanted[j]) i = j;
     if (i < 0) return;
     if (limit > 0)
         snprintf(why, sizeof why, "longer than %s", kbi_show_time(limit * 1e3, time));
     else if (w->invalid)
         snprintf(why, sizeof why, "its process sent an invalid message");
     else if (WIFSIGNALED(w->status))
-        snprintf(why, sizeof why, "signal %d (%s)", number,
-                 number == SIGKILL ? "killed, perhaps because memory ran out" : strsignal(number));
+        snprintf(why, sizeof why, "signal %d (%s)%s", number,
+                 number == SIGKILL ? "killed, perhaps because memory ran out" : strsignal(number),
+                 w->mixed ? ", in a process that had run other cases" : "");
     else
         snprintf(why, sizeof why, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, limit > 0 ? KB_FLAG_TIMEOUT : KB_FLAG_CRASHED, why);
 }
 
-typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
+typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
@@ -12926,7 +12895,7 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     if (m->size < least || m->size > (least ? KBI_MESSAGE_LIMIT : 0)) return false;
     if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
     if (m->type == (g->profiles ? KBI_RESULT : KBI_FOUND)) return false;
-    return i >= 0 && i < g->n && g->cases && g->cases[i].wanted;
+    return i >= 0 && i < g->n && g->wanted && g->wanted[i];
 }
 
 // Copies the arrays that follow a result in a message of `size` bytes. False: the size is wrong.
@@ -12943,13 +12912,12 @@ static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     return !left;
 }
 
-// Receives and handles a message.
-static kbi_pump kbi_receive(kbi_supervisor* s) {
+static kbi_link_state kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_message m;
-    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_PUMP_LOST;
+    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_LINK_LOST;
     w->invalid = !kbi_message_possible(s, &m);
-    if (w->invalid) return KBI_PUMP_LOST;
+    if (w->invalid) return KBI_LINK_LOST;
     void* data = kbi_grow(NULL, (size_t)m.size + 1);
     bool whole = kbi_read_all(w->link, data, m.size);
     w->invalid = whole && ((m.type == KBI_RESULT && !kbi_measured_receive((kbi_measured*)data, m.size)) ||
@@ -12957,14 +12925,14 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
     bool good = whole && !w->invalid;
     if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
     if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
-    if (m.type != KBI_DONE) return good ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    if (m.type != KBI_DONE) return good ? KBI_LINK_OPEN : KBI_LINK_LOST;
     if (!m.index) kbi_worker_end(w, true); // this process can run no other job
-    return KBI_PUMP_DONE;
+    return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (KBI_PUMP_DONE), has ended (KBI_PUMP_LOST), or was ended because
-// it was over its limit, or the run was interrupted (KBI_PUMP_ON).
-static kbi_pump kbi_listen(kbi_supervisor* s) {
+// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), or was ended because
+// it was over its limit, or the run was interrupted (KBI_LINK_OPEN).
+static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
     const int64_t wait_ns = 100000000;
@@ -12974,24 +12942,22 @@ static kbi_pump kbi_listen(kbi_supervisor* s) {
         bool ready = kbi_readable(w->link, 100);
         int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
         bool counts = g->current >= 0 && !g->machine;
-        int64_t* spent = counts ? &g->cases[g->current].spent_ns : &g->idle_ns;
+        int64_t* spent = counts ? &g->spent_ns[g->current] : &g->idle_ns;
         double limit = counts ? s->o->timeout : kbi_start_limit(s);
         *spent += ready ? step : wait_ns;
         s->read_ns = now;
-        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_PUMP_ON;
+        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_LINK_OPEN;
         // a process that the worker started may keep the socket open after the worker has ended
-        kbi_pump next = KBI_PUMP_ON;
+        kbi_link_state next = KBI_LINK_OPEN;
         if (ready)
             next = kbi_receive(s);
         else if (kbi_worker_ended(w) && !kbi_readable(w->link, 0))
-            next = KBI_PUMP_LOST;
-        if (next == KBI_PUMP_LOST) kbi_worker_lost(s, 0);
-        if (next != KBI_PUMP_ON) return next;
+            next = KBI_LINK_LOST;
+        if (next == KBI_LINK_LOST) kbi_worker_lost(s, 0);
+        if (next != KBI_LINK_OPEN) return next;
     }
-    return KBI_PUMP_ON;
+    return KBI_LINK_OPEN;
 }
-
-// --- jobs ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -13010,16 +12976,17 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->profiles = profiles;
     g->current = -1;
     if (!n) return;
-    g->cases = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)n);
-    memset(g->cases, 0, sizeof(kbi_waiting) * (size_t)n);
+    g->spent_ns = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
+    g->wanted = (char*)kbi_grow(NULL, (size_t)n);
+    for (int i = 0; i < n; i++) g->spent_ns[i] = g->wanted[i] = 0;
     g->verdicts = s->verdicts + first;
 }
 
-// Gives the worker all wanted cases of the group, or one alone; with --no-isolate, runs them here. False: the worker
-// cannot get the job.
-static bool kbi_job_send(kbi_supervisor* s, int alone) {
+// Gives the worker all wanted cases of the group; with --no-isolate, runs them here. False: the worker cannot get the
+// job.
+static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    kbi_text wanted = KBI_BLANK, data = KBI_BLANK;
+    const size_t n = (size_t)g->n;
     s->job.first = g->first;
     s->job.n = g->n;
     s->job.instruments = g->profiles ? s->instruments : 0;
@@ -13027,79 +12994,60 @@ static bool kbi_job_send(kbi_supervisor* s, int alone) {
     g->machine = false;
     g->idle_ns = 0;
     s->read_ns = kbi_now();
-    kbi_reserve(&wanted, (size_t)g->n);
-    for (int i = 0; i < g->n; i++) {
-        g->cases[i].spent_ns = 0; // the time in an earlier worker does not count
-        wanted.s[i] = alone < 0 ? g->cases[i].wanted : i == alone;
-    }
-    bool good = true;
-    if (s->isolated) {
-        kbi_put(&data, (const char*)&s->job, sizeof s->job);
-        kbi_put(&data, wanted.s, (size_t)g->n);
-        if (g->n) kbi_put(&data, (const char*)g->verdicts, sizeof(kbi_verdict) * (size_t)g->n);
-        good = kbi_worker_write(&s->worker, data.s, data.n);
-        kbi_text_free(&data);
-    } else {
-        const kbi_sink sink = { kbi_handle_message, s };
-        s->backend =
-            kbi_job_run(s->o, &s->job, s->plan->cases, wanted.s, g->verdicts, s->backend, &s->machine, &sink);
-        kbi_process_start.known = false; // the program may change its process between two groups
-    }
-    kbi_text_free(&wanted);
-    return good;
+    for (int i = 0; i < g->n; i++) g->spent_ns[i] = 0; // the time in an earlier worker does not count
+    if (s->isolated)
+        return kbi_worker_write(&s->worker, &s->job, sizeof s->job) && kbi_worker_write(&s->worker, g->wanted, n) &&
+               kbi_worker_write(&s->worker, g->verdicts, sizeof(kbi_verdict) * n);
+    const kbi_sink sink = { kbi_handle_message, s };
+    s->backend = kbi_job_run(s->o, &s->job, s->plan->cases, g->wanted, g->verdicts, s->backend, &s->machine, &sink);
+    kbi_process_start.known = false; // the program may change its process between two groups
+    return true;
 }
 
 // Learns the machine by a job without cases. Before, another process measures the calibration's launches with CUPTI.
 // False after an error message, or when the run was interrupted.
-static bool kbi_meet(kbi_supervisor* s) {
+static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
-    s->known = false;
     kbi_group_open(s, 0, 0, NULL, NULL);
     if (gpu && s->isolated && (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
         kbi_ask_reference(s);
     s->backend = NULL;
     if (s->isolated && !kbi_worker_start(s)) return false;
-    bool sent = kbi_job_send(s, -1);
-    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : sent ? kbi_listen(s) : KBI_PUMP_LOST;
-    if (next == KBI_PUMP_DONE) return s->known;
-    bool ended = next == KBI_PUMP_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
+    bool sent = kbi_job_send(s);
+    kbi_link_state next = !s->isolated ? KBI_LINK_DONE : sent ? kbi_listen(s) : KBI_LINK_LOST;
+    if (next == KBI_LINK_DONE) return s->isolated || s->backend;
+    bool ended = next == KBI_LINK_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
     if (ended)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else
-        kbi_error("the worker did not start in %.0f s: %s", kbi_start_limit(s),
-                  gpu ? "does nvidia-smi answer? --device cpu needs no GPU"
-                      : "does its main reach kb_main? --no-isolate needs no worker");
+        kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
+                  kbi_start_limit(s));
     return false;
 }
 
-// Runs all wanted cases of the group, and closes it. A case that failed after other cases runs alone in a fresh worker.
+// Runs all wanted cases of the group, and closes it. A worker in which a case failed gets no other job.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
-    while (!kbi_control.interrupted) {
-        int alone = -1, left = 0;
-        for (int i = g->n - 1; i >= 0; i--) {
-            left += g->cases[i].wanted;
-            if (g->cases[i].wanted && g->cases[i].failure[0]) alone = i;
-        }
-        if (!left) break;
-        if (w->failed || (alone >= 0 && w->first >= 0)) kbi_worker_end(w, true);
+    while (!kbi_control.interrupted && memchr(g->wanted, 1, (size_t)g->n)) {
+        if (w->failed) kbi_worker_end(w, true);
         bool started = !s->isolated || w->process || kbi_worker_start(s);
-        if (started && !kbi_job_send(s, alone))
+        if (started && !kbi_job_send(s))
             kbi_worker_lost(s, 0);
         else if (started && s->isolated)
             kbi_listen(s);
         if (started && s->isolated) continue;
         for (int i = 0; i < g->n; i++)
-            if (g->cases[i].wanted)
+            if (g->wanted[i])
                 kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
                               started ? "another case lost the device before this one"
                                       : "not run: its process could not be started");
     }
-    KBENCH_FREE(g->cases);
-    g->cases = NULL;
+    KBENCH_FREE(g->spent_ns);
+    KBENCH_FREE(g->wanted);
+    g->wanted = NULL;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13114,7 +13062,7 @@ typedef struct kbi_batch {
     int first, n, processes;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; without samples: not measured
-    bool* over;            // [case]: failed or was skipped in a process; later processes leave it out
+    bool* excluded;        // [case]: failed or was skipped in a process; later processes leave it out
     double* share;         // [case]: the lowest max_time in a process with --budget; -1: no time was left
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
@@ -13136,10 +13084,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// --- inspection: the CUDA calls of each case's block, before it is measured ---
-
-// Inspects the cases before `end`, and more, so that one process serves several groups. That process replaces the
-// worker meanwhile. Without CUPTI, the first verdict holds for all cases.
+// Inspects the CUDA calls of the blocks of all cases before `end`, and more, so that one process serves several groups.
+// That process replaces the worker meanwhile. Without CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -13147,36 +13093,34 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     const kbi_worker measuring = s->worker;
     const unsigned instruments = s->instruments;
     const int64_t began = kbi_now();
-    double most = 10; // seconds
-    bool able = true;
-    if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
+    double limit_s = 10;
+    bool has_cupti = true;
+    kbi_arena memory = KBI_BLANK;
+    if (s->budget.until) limit_s = KBI_MIN(limit_s, (double)(s->budget.until - began) * 1e-10);
     memset(&s->worker, 0, sizeof s->worker);
     s->instruments = KBI_WISH_STREAMS;
-    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && able && !kbi_control.interrupted; i = next) {
+    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && has_cupti && !kbi_control.interrupted; i = next) {
         next = kbi_group_end(plan, i);
-        if (i >= end && kbi_seconds_since(began) > most) break;
+        if (i >= end && kbi_seconds_since(began) > limit_s) break;
         s->inspected = next;
         if (kbi_group_recorded(s->planned, plan, i)) continue;
-        kbi_arena memory = KBI_BLANK;
         kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
         kbi_group_open(s, i, next - i, NULL, found);
-        for (int k = i; k < next; k++) s->group.cases[k - i].wanted = kbi_runs_here(s, &plan->cases[k]);
+        for (int k = i; k < next; k++) s->group.wanted[k - i] = kbi_runs_here(s, &plan->cases[k]);
         kbi_measure_group(s);
         for (int k = i; k < next; k++) {
             if (found[k - i]) s->verdicts[k] = found[k - i]->verdict;
-            able &= s->verdicts[k].known || !s->verdicts[k].note[0];
+            has_cupti &= s->verdicts[k].known || !s->verdicts[k].note[0];
             KBENCH_FREE(found[k - i]);
         }
-        kbi_arena_free(&memory);
     }
-    for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
-    if (!able) s->inspected = plan->n;
+    kbi_arena_free(&memory);
+    for (int i = s->inspected; i < plan->n && !has_cupti; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!has_cupti) s->inspected = plan->n;
     kbi_worker_end(&s->worker, true);
     s->worker = measuring;
     s->instruments = instruments;
 }
-
-// --- measurement ---
 
 // With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the group,
 // or if the first process had no time for it.
@@ -13208,8 +13152,8 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
         kbi_group_open(s, first, next - first, b->m + (process * b->n + at), NULL);
         if (!process) s->absent += next - first - here;
         for (int i = 0; i < next - first; i++) {
-            s->group.cases[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
-            s->done += !s->group.cases[i].wanted;
+            s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->excluded[at + i];
+            s->done += !s->group.wanted[i];
             b->share[at + i] = KBI_MIN(b->share[at + i], s->job.max_time);
         }
         int64_t began = kbi_now();
@@ -13219,7 +13163,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     }
     for (int i = 0; i < b->n; i++) {
         const kbi_measured* m = &b->m[process * b->n + i];
-        b->over[i] |= m->samples && m->status != KB_OK;
+        b->excluded[i] |= m->samples && m->status != KB_OK;
     }
     if (b->processes > 1) kbi_worker_end(&s->worker, true);
 }
@@ -13233,13 +13177,11 @@ static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
         int at = first - b->first;
         next = kbi_group_end(s->plan, first);
         kbi_group_open(s, first, next - first, NULL, b->profiles + at);
-        for (int i = 0; i < next - first; i++) s->group.cases[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        for (int i = 0; i < next - first; i++) s->group.wanted[i] = b->m[at + i].samples && !b->excluded[at + i];
         kbi_measure_group(s);
     }
     kbi_worker_end(&s->worker, true);
 }
-
-// --- judgement, records ---
 
 // Number of cases of the plan, all shards together, with the operation and direction of this case.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
@@ -13255,8 +13197,8 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
-    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
-    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kb_result* judged = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** by_case = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
     kbi_record_machine(&s->run_record, &s->machine);
@@ -13267,17 +13209,17 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         int count = 0;
         for (int p = 0; p < processes; p++) {
             const kbi_measured* m = &b->m[p * n + i];
-            kb_result* r = &all[i * processes + p];
+            kb_result* r = &judged[i * processes + p];
             values[p] = (double)NAN;
             if (!m->samples) continue;
             kbi_record_start(r, &s->run_record);
             kbi_judge(r, m, &s->machine);
-            each[i * processes + p] = r;
+            by_case[i * processes + p] = r;
             values[p] = log(r->time_ms);
             sum += values[p], count++;
         }
-        selected[i] = count ? kbi_judge_representative(each + i * processes, processes) : -1;
-        if (processes == 1 || selected[i] < 0 || all[i * processes + selected[i]].status != KB_OK) continue;
+        selected[i] = count ? kbi_judge_representative(by_case + i * processes, processes) : -1;
+        if (processes == 1 || selected[i] < 0 || judged[i * processes + selected[i]].status != KB_OK) continue;
         kbi_pool_add(&pools.times, values, exp(sum / count));
     }
     kbi_pool_settle(&pools.times, kbi_prediction_variance);
@@ -13286,10 +13228,10 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         const kbi_case* c = &s->plan->cases[b->first + i];
         const kbi_measured* m = &b->m[selected[i] * n + i];
         kb_result* r = &b->results[b->n_rows];
-        *r = all[i * processes + selected[i]];
+        *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
-            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // all processes skip the same cases
+            kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // judged processes skip the same cases
             kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
@@ -13299,7 +13241,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
-        if (each[i] && i % processes != selected[i / processes]) kb_result_free(each[i]);
+        if (by_case[i] && i % processes != selected[i / processes]) kb_result_free(by_case[i]);
     for (int row = 0, end; row < b->n_rows; row = end) {
         int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
         for (end = row; end < b->n_rows && rows[end] < stop;) end++;
@@ -13315,8 +13257,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pool_settle(&pools.equals, 0);
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
-
-// --- output ---
 
 // Prints the held records, and frees those that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
@@ -13355,7 +13295,6 @@ static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
         kbi_output_group(s, c->results, c->n, true);
 }
 
-// Measures, judges, records and shows n cases.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -13365,7 +13304,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.processes = (int)processes;
     b.began = kbi_now();
     b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
-    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.excluded = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
     b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
     b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
     b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
@@ -13452,10 +13391,9 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->job.has_reference = false;
     kbi_roofs_clear(&s->job.roofs);
     s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
-    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)plan->n);
-    for (int i = 0; i < plan->n; i++) s->verdicts[i].flag = -1;
+    for (int i = 0; i < plan->n; i++) memset(&s->verdicts[i], 0, sizeof(kbi_verdict)), s->verdicts[i].flag = -1;
     s->inspected = s->done = 0;
-    if (!kbi_meet(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
+    if (!kbi_learn_machine(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
@@ -13595,13 +13533,10 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     return code;
 }
 
-// --- --env ---
-
 static void kbi_env_line(const char* name, const char* text, const char* unit) {
     if (*text) kbi_print_line(stdout, "  %-34s %s%s%s", name, text, *unit ? " " : "", unit);
 }
 
-// Prints the measured peaks, and how long their measurement took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
         char name[40], unit[80], took[40], number[40];
@@ -13624,7 +13559,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     const kbi_machine* m = &s->machine;
     char number[40];
     s->job.device = (int)o->gpu;
-    if (!kbi_meet(s)) return KBI_EXIT_FAILED;
+    if (!kbi_learn_machine(s)) return KBI_EXIT_FAILED;
     kbi_worker_end(&s->worker, true);
     kbi_show_machine(s);
     const kb_result* r = &s->run_record;
@@ -13641,8 +13576,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         const char* name;
         double value; // left out if not known or 0
         const char* unit;
-    } numbers[] = { { "clock now", kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now()), "MHz" },
-                    { "step of the host's clock", kbi_clock_step(), "ns" },
+    } numbers[] = { { "step of the host's clock", kbi_clock_step(), "ns" },
                     { "cost of reading it", kbi_measure_wall_bias(), "ns" },
                     { "share of L2 that eviction empties", 100 * m->cold, "%" },
                     { "    by the counters of DRAM", m->counted_cold, "%" },
@@ -13655,7 +13589,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
                     { "graph: time of an empty kernel", m->floor[2], "ns" },
                     { "an empty kernel's own duration", m->floor[1] - m->bias[1], "ns" },
                     { "    or more or less by up to", m->own_error, "ns" } };
-    for (int i = 0; i < (m->gpu_present ? KBI_COUNT(numbers) : 3); i++)
+    for (int i = 0; i < (m->gpu_present ? KBI_COUNT(numbers) : 2); i++)
         if (kbi_finite(numbers[i].value) && numbers[i].value > 0)
             kbi_env_line(numbers[i].name, kbi_show(numbers[i].value, 4, number), numbers[i].unit);
     if (m->gpu_present) {
@@ -13712,10 +13646,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
-    if (kbi_is(d->mode, "rotate"))
-        return "kb_desc.mode: rotate needs a case that sets up its data, as KBENCH does; use --rotate";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
-        return "kb_desc.mode is none of cold, hot or graph";
+        return "kb_desc.mode is none of cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
@@ -13755,10 +13687,9 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
         d->name = name, d->implementation = implementation;
     } else if (!kbi_is(d->name, lead->name)) {
         g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
-    } else if ((d->device && d->device != lead->device) || (d->seed && d->seed != lead->seed) ||
-               (d->samples && d->samples != lead->samples) || (d->host && !lead->host) ||
-               (d->precision > 0 && d->precision != lead->precision) ||
-               (d->max_time > 0 && d->max_time != lead->max_time) ||
+#define KBI_DIFFERS(member) (d->member != 0 && d->member != lead->member)
+    } else if (KBI_DIFFERS(device) || KBI_DIFFERS(seed) || KBI_DIFFERS(samples) || KBI_DIFFERS(host) ||
+               KBI_DIFFERS(precision) || KBI_DIFFERS(max_time) ||
                (d->mode && !kbi_is(d->mode, lead->mode ? lead->mode : "cold"))) {
         g->fault =
             "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
@@ -13812,8 +13743,6 @@ static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kb
     return r;
 }
 
-// --- a block between two calls ---
-
 typedef struct kbi_embedded {
     kbi_run run; // first: kb_close gets a pointer to it
     kbi_recipe recipe;
@@ -13851,8 +13780,6 @@ kb_result kb_close(kb_state* kb) {
     KBENCH_FREE(e);
     return r;
 }
-
-// --- functions ---
 
 kb_state* kb_current(void) { return kbi_host_program.current; }
 
@@ -13924,16 +13851,13 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
+// For a binding, before the first measurement: takes durations of empty kernels by CUPTI, as a process with
+// KBI_REFERENCE writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are invalid.
 #if defined(__cplusplus)
 extern "C"
-#else
-extern
 #endif
     bool
-    kbi_calibrate_from(const void* reference, int64_t bytes);
-// For a binding, before the first measurement: durations of empty kernels by CUPTI, as a process with KBI_REFERENCE
-// writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are not valid.
-bool kbi_calibrate_from(const void* reference, int64_t bytes) {
+    kbi_calibrate_from(const void* reference, int64_t bytes) {
     kbi_reference r;
     const double* ns = &r.ns[0][0][0][0];
     if (!KBI_CUDA || kbi_host_program.backend || !reference || bytes != (int64_t)sizeof r) return false;
@@ -13951,12 +13875,14 @@ int64_t kb_abi(const char* what) {
         size_t value;
     } known[] = { { "version", KBENCH_VERSION_MAJOR * 10000 + KBENCH_VERSION_MINOR * 100 + KBENCH_VERSION_PATCH },
                   { "cuda", KBI_CUDA },
-                  { "kb_desc", sizeof(kb_desc) },
-                  { "kb_param", sizeof(kb_param) },
-                  { "kb_result", sizeof(kb_result) },
-                  { "kb_state", sizeof(kb_state) },
-                  { "kb_entry", sizeof(kb_entry) },
-                  { "kb_axis", sizeof(kb_axis) } };
+#define KBI_SIZE(type) { #type, sizeof(type) }
+                  KBI_SIZE(kb_desc),
+                  KBI_SIZE(kb_param),
+                  KBI_SIZE(kb_result),
+                  KBI_SIZE(kb_state),
+                  KBI_SIZE(kb_entry),
+                  KBI_SIZE(kb_axis) };
+#undef KBI_SIZE
     for (int i = 0; i < KBI_COUNT(known); i++)
         if (kbi_is(what, known[i].name)) return (int64_t)known[i].value;
     return -1;
@@ -13966,32 +13892,22 @@ int64_t kb_abi(const char* what) {
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Warns about options that have no effect.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int pairs[][2] = {
-        { KBI_OPTION_precision, KBI_OPTION_iters },  { KBI_OPTION_min_time, KBI_OPTION_iters },
-        { KBI_OPTION_precision, KBI_OPTION_rounds }, { KBI_OPTION_min_time, KBI_OPTION_rounds },
-        { KBI_OPTION_procs, KBI_OPTION_env },        { KBI_OPTION_shard, KBI_OPTION_env }
-    };
-    for (int i = 0; i < KBI_COUNT(pairs); i++)
-        if (o->on[pairs[i][0]] && o->on[pairs[i][1]])
-            kbi_warn("--%s is without effect%s: --%s is given", kbi_options_table[pairs[i][0]].name,
-                     pairs[i][1] == KBI_OPTION_rounds ? " in a comparison" : "", kbi_options_table[pairs[i][1]].name);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    bool env = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
         bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
         if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-        if (given && (option->rules & KBI_CHOOSES) && env)
-            kbi_warn("--%s is without effect: --env runs no benchmarks", option->name);
     }
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-    const bool marked = signal(SIGRTMAX, SIG_DFL) == SIG_IGN, worker = kbi_startup.role == KBI_WORKER;
+    const bool worker = kbi_startup.role == KBI_WORKER;
+    struct sigaction mark;
+    const bool marked = sigaction(KBI_WORKER_MARK, NULL, &mark) == 0 && mark.sa_handler == SIG_IGN;
+    if (marked) signal(KBI_WORKER_MARK, SIG_DFL);
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
     unsetenv(KBI_STARTED_AS); // a program that a benchmark starts is not a worker
@@ -14041,20 +13957,14 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Returns the exit code of the run, or KBI_EXIT_FAILED if stdout did not take all output. errno of an earlier write is
-// lost, so one more byte is written to learn the reason.
+// Returns the exit code of the run, or KBI_EXIT_FAILED if stdout did not take all output.
 int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
     bool refused = fflush(stdout) != 0;
-    const char* why = refused ? strerror(errno) : "a part of it was refused";
-    if (!refused && ferror(stdout)) {
-        refused = true;
-        clearerr(stdout);
-        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
-    }
-    if (!refused || code != KBI_EXIT_FINE || kbi_startup.role != KBI_STARTED) return code;
+    const char* why = refused ? strerror(errno) : "a part of the output is missing";
+    if ((!refused && !ferror(stdout)) || code != KBI_EXIT_FINE || kbi_startup.role != KBI_STARTED) return code;
     return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
