@@ -1584,7 +1584,7 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so that htlm is nearest to
+// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so htlm is nearest to
 // html. 64 if a name has 64 bytes or more.
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
