@@ -607,7 +607,6 @@ static kb_entry kbi_tests[] = {
 KBI_SELFTEST_STARTS void kbi_selftest_register(void) {
     kbi_process.entries = NULL; // replaces the program's own
     kbi_process.entry_count = 0;
-    kbi_set_free(&kbi_process.entry_set);
     for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
 }
 

@@ -1002,7 +1002,7 @@ static void test_differing(void) {
     check_word("--op shrinks_again --fast --hot", "WORK_CHANGED");
     CHECK_HAS(text(0, "message"), "the first launches of the warm-up took");
     check_word("--op wears_off --iters 60 --warmup 4", "WORK_CHANGED");
-    CHECK_HAS(text(0, "message"), "ever less");
+    CHECK_HAS(text(0, "message"), "the first samples took");
     check_word("--op every_second --fast", "WORK_CHANGED");
     CHECK_HAS(text(0, "message"), "one launch in 2");
     check_word("--op every_third_not --fast --hot", "WORK_CHANGED");
@@ -1046,14 +1046,14 @@ static void test_fresh(void) {
         CHECK_INT(number(0, "leaked_bytes"), 1 << 20);
         CHECK_STR(text(0, "verified"), "true");
     }
-    // whose output could not be set back before the last run is measured, and a note says so
+    // an output that could not be restored before the last run: the case has a time, and a note says so
     run("VIRTUAL_LIGHT=1 VIRTUAL_MIB=4000 --op many_blocks,no_room --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
         static const char note[] = "not proven that the last launch wrote the outputs";
         const char* said = strstr(text(i, "message"), note);
         CHECK_STR(text(i, "status"), "\"ok\""), CHECK_STR(text(i, "verified"), "true");
-        CHECK_THAT((said != NULL) == (i > 0) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
+        CHECK_THAT((said != NULL) == (i > 1) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
                    text(i, "message")); // what it says of a busy machine's caches is something else
     }
     run("--op caches,computes --fast");
@@ -1115,7 +1115,7 @@ static void test_states(void) {
     double ms[3];
     if (!STAGES) return;
     for (int base = 0; base < 3; base++) {
-        snprintf(arguments, sizeof arguments, "VIRTUAL_BASE=%d --op placed --fast", 5 * base + 1);
+        snprintf(arguments, sizeof arguments, "VIRTUAL_BASE=%d --op placed --fast", 3 * base + 1);
         run(arguments);
         CHECK_INT(file.n, 3);
         for (int i = 0; i < file.n; i++) {

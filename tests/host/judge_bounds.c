@@ -602,7 +602,7 @@ static void test_processes(void) {
     }
     const uint64_t drift = (uint64_t)1 << KB_FLAG_DRIFT, few = (uint64_t)1 << KB_FLAG_FEW,
                    noisy = (uint64_t)1 << KB_FLAG_NOISY, leak = (uint64_t)1 << KB_FLAG_LEAK;
-    kbi_spread s = { 3, log(2), log(1.95), log(2.05), 0, 2 };
+    kbi_spread s = { 3, log(2), log(1.95), log(2.05), 0, 2, 0, 0 };
     for (int p = 0; p < 4; p++) {
         memset(&of[p], 0, sizeof of[p]);
         of[p].time_ms = 1 << p, of[p].wall_ms = 10 * (p + 1), of[p].verified = p != 1,
