@@ -964,8 +964,8 @@ static void test_timers(void) {
     CHECK_HAS(text(0, "message"), "CUPTI recorded 0 of 1 launches");
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39 --op several --fast --timer both");
     CHECK_HAS(text(0, "message"), "another profiler is attached");
-    run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate"); // the virtual one sees graphs as a whole
-    CHECK_HAS(text(0, "message"), "CUPTI recorded 1 of 64 launches in a graph");
+    run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate");
+    CHECK_HAS(text(0, "message"), "CUPTI does not time graphs");
     // a launch whose times it does not know is no launch of 0 ns: the group is taken again
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=30 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     double again = 0;
@@ -1097,7 +1097,6 @@ static void test_states(void) {
     }
     run("--op slows_down --iters 200");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
-    CHECK_HAS(text(0, "message"), "from 1980 MHz (burst) to 1500 MHz (sustained)");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
     run("--op slows_in_graph --rotate --iters 300"); // seen on the way
     CHECK_STR(text(0, "cache"), "\"rotate\"");
@@ -1468,7 +1467,7 @@ static void test_inspected(void) {
     run("--op invalidates --fast");
     CHECK_STR(text(0, "status"), "\"ok\"");
     CHECK_HAS(text(0, "message"),
-              "not audited: stream capture refused the block (cudaErrorOfSomeKind), whose calls were inspected");
+              "not audited: stream capture rejected the block (cudaErrorOfSomeKind), whose calls were inspected");
     run("--op calls --impl error --fast --no-audit");
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");

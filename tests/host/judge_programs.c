@@ -222,24 +222,6 @@ static void test_flags(void) {
     CHECK_STR(get(OF("steady"), "time_ms_ci_low"), "null");
 }
 
-static void test_regime(void) {
-    kb_result r;
-    kbi_measured m;
-    kbi_result_clear(&r);
-    kbi_measured_clear(&m);
-    m.clock_high = 1980, m.clock_low = m.sm_clock = 1545;
-    kbi_judge_noise(&r, &m);
-    CHECK_HAS(r.message, "from 1980 MHz (burst) to 1545 MHz (sustained)");
-    r.message = NULL, m.clock_low = 1400; // it came back
-    kbi_judge_noise(&r, &m);
-    m.clock_high = 1550, m.clock_low = 1545; // steady
-    kbi_judge_noise(&r, &m);
-    kbi_measured_clear(&m); // not known
-    kbi_judge_noise(&r, &m);
-    CHECK(r.message == NULL);
-    kb_result_free(&r);
-}
-
 static void test_cold(void) {
     static const double shares[] = { 0.95, 0.4, NAN, 0 }; // of L2 that the eviction was seen to empty
     static const char* const modes[] = { "cold", "cold", "cold", "hot" };
@@ -542,7 +524,6 @@ int main(int argc, char** argv) {
     if (system("mkdir -p build/test/host") != 0) return 2;
     test_alike();
     test_flags();
-    test_regime();
     run("--iters 200");
     test_cold();
     test_rates();

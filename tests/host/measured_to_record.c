@@ -54,7 +54,7 @@ static void test_record(void) {
     machine.ecc = 1, machine.mig = 0, machine.clocks_locked = 1;
     snprintf(machine.gpu, sizeof machine.gpu, "G"), snprintf(machine.driver, sizeof machine.driver, "D");
     snprintf(machine.cuda, sizeof machine.cuda, "C"), snprintf(machine.tool, sizeof machine.tool, "T");
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_machine(&r, &machine), kbi_record_case(&r, &c, &m);
     CHECK_INT(r.memory_bytes, 3 << 20), CHECK_REAL(r.memory_mb, 3, 0), CHECK_REAL(r.host_memory_mb, 2.5, 0);
     CHECK_INT(r.leaked_bytes, 7);
     CHECK_STR(r.kernel, "of_mine"), CHECK_STR(r.grid, "11x12x13"), CHECK_STR(r.block, "14x15x16");
@@ -74,7 +74,7 @@ static void test_record(void) {
     kb_result_free(&r);
     // what was not measured is null, not 0
     kbi_result_clear(&r), kbi_measured_clear(&m), kbi_machine_clear(&machine, "cpu");
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_machine(&r, &machine), kbi_record_case(&r, &c, &m);
     CHECK_INT(r.memory_bytes, KB_NONE), CHECK_INT(r.samples_retaken, KB_NONE),
         CHECK_INT(r.launches_per_sample, KB_NONE);
     CHECK(isnan(r.memory_mb) && isnan(r.host_memory_mb) && isnan(r.power_w) && isnan(r.bytes) &&
@@ -108,6 +108,7 @@ static kb_result judged(kbi_measured* m, double ns, double beside, const kbi_mac
     kb_result r;
     samples_at(ns, beside, samples);
     m->samples = samples;
+    kbi_result_clear(&r);
     kbi_judge(&r, m, machine);
     return r;
 }
@@ -341,26 +342,26 @@ static void test_settling(void) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
                 ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), slow);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
          decay += 4) { // a slow decay: a longer trial tells where it ends
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_LONG; i++)
             ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
 }
 
 // --- memory ---
@@ -612,7 +613,7 @@ static void test_room(void) {
     kbi_run* run = new_run();
     machine_here.l2 = 1000;
     static const int64_t bytes[] = { 0, 1, 500, 2000, 2001, -1 }, copies[] = { 0, 2002, 6, 3, 2, 0 };
-    for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_of(run, bytes[i]), copies[i]);
+    for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_needed(run, bytes[i]), copies[i]);
 }
 
 static void test_rounds_kept(void) {
@@ -714,7 +715,6 @@ static void test_units(void) {
         kbi_unit unit = kbi_choose_sample(run);
         CHECK_INT(run->schedule.suspended, slots[i].rests);
         CHECK_THAT((unit == KBI_SAMPLE) == (!slots[i].rests && !slots[i].enough), "slot %d", (int)i);
-        CHECK_INT(run->call.phase, slots[i].enough ? KBI_PHASE_SINGLES : KBI_PHASE_SAMPLE);
     }
     run->sampling.open = run->schedule.suspended = false, run->m.n = 0;
     static const struct {
@@ -750,14 +750,9 @@ static void test_units(void) {
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
     }
     run->call.last = KBI_PHASE_PROFILE;
-    CHECK_INT(kbi_after_audit(run), KBI_PHASE_PROFILE);
+    kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_PROFILE);
     run->call.last = KBI_PHASE_FINAL;
-    CHECK_INT(kbi_after_audit(run), KBI_PHASE_WARM);
-    for (int looks = 0; looks < 3; looks++) { // only the last run of several stands between marks
-        run->call.profile_runs = looks;
-        kbi_mark(run, true), CHECK_INT(run->call.profile_runs, looks);
-        kbi_mark(run, false), CHECK_INT(run->call.profile_runs, KBI_MAX(looks - 1, 0));
-    }
+    kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_WARM);
 }
 
 // What a timer takes by itself counts as the unit that it is.
@@ -765,13 +760,14 @@ static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit
 static void test_alone(void) {
     static kbi_timer timer;
     kbi_run* run = new_run();
-    timer.replay = sample_of_its_own, run->sampling.timer = &timer;
-    for (int i = 0; i < 3; i++) {
-        kbi_timed_unit(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
-        CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
-    }
-    kbi_timed_unit(run, KBI_SAMPLE);
-    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 200, 0);
+    static kb_entry entry;
+    kbi_case c = case_of(&entry);
+    timer.replay = sample_of_its_own, run->sampling.timer = &timer, run->bench_case = &c;
+    run->call.phase = KBI_PHASE_WARM, run->call.last = KBI_PHASE_FINAL;
+    recipe.warmup_samples = 3, recipe.samples = 1;
+    CHECK_INT(kbi_choose_unit(run), KBI_NO_UNIT), CHECK_INT(run->call.unit, KBI_NO_UNIT);
+    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->call.window.n, 3);
+    CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 200, 0);
     KBENCH_FREE(run->m.samples);
 }
 
@@ -801,7 +797,6 @@ static void test_turns(void) {
         kbi_unit unit = kbi_choose_turn(run);
         CHECK_THAT(run->schedule.discard == rows[i].settling, "row %d: %d turns", (int)i, run->schedule.discard);
         CHECK_INT(unit, rows[i].settling ? KBI_SAMPLE : KBI_NO_UNIT);
-        CHECK_INT(run->call.phase, rows[i].settling ? KBI_PHASE_SINGLES : KBI_PHASE_COMPARE);
         CHECK(run->schedule.discarded_ns == (rows[i].settling ? run->work_change.single_ns : NULL));
     }
 }
@@ -1439,12 +1434,12 @@ static void test_axes(void) {
                                             "",
                                             "",
                                             "",
-                                            "axis 'x' has no integers",
-                                            "axis 's' has no numbers",
-                                            "axis 'n' has no words",
-                                            "no axis 'm' here; there is n, x, s",
-                                            "no axis 'NULL' here; there is n, x, s",
-                                            "no axis 'dir' here; there is none" };
+                                            "kb_int: this case has no axis 'x' of integers",
+                                            "kb_real: this case has no axis 's' of numbers",
+                                            "kb_str: this case has no axis 'n' of words",
+                                            "kb_int: this case has no axis 'm' of integers",
+                                            "kb_int: this case has no axis 'NULL' of integers",
+                                            "kb_str: this case has no axis 'dir' of words" };
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
         run->bench_case = &c, c.n_params = i == 9 ? 0 : 3;
