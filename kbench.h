@@ -616,7 +616,7 @@ extern "C" {
 
 // KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Before kb_main: sets options, as "--fast --budget 3m", for a command line that selects neither cases nor duration.
+// Before kb_main: sets options, as "--fast", for a command line without cases and duration. options must stay valid.
 void kb_default(const char* options);
 // Before kb_main: adds command line options of an add-on or of the program. set must stay valid.
 void kb_add_options(kb_option_set* set);
@@ -1584,7 +1584,7 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so that htlm is nearest to
+// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so htlm is nearest to
 // html. 64 if a name has 64 bytes or more.
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
