@@ -22,7 +22,7 @@
    A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. Exceptions are alloc,
    pageable copies, and the first call of cuBLAS on a device. For an empty shape a launcher launches nothing and
    returns NULL. Base addresses must be multiples of the element size; rows may have any length. Kernels that load
-   by TMA need 16-byte alignment and return an error otherwise: rungs 5, 6, 9 to 14 and 16 of matmul, 3 and 4 of
+   by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of matmul, 3 and 4 of
    matmul_e4m3, 4 of bmm, 7 to 9 of attention.
 
    THE TABLE
@@ -91,10 +91,13 @@
                 fused     several results from one read
                 sorted    ids sorted first, one owner per row
                 matmul    a call of the matmul operation
-       tiles    regblock  register tile per thread
+       tiles    coalesced the threads of a warp access neighbouring elements
+                column    a thread computes a column of a tile (1-D block tiling)
+                regblock  register tile per thread
                 cpasync   cp.async pipeline (multistage)
                 warptile  CTA, warp and thread tiles
                 warpmma   mma.sync; no overlap of loads and products
+                swizzle   the same on tiles loaded by 16-byte vectors, swizzled
                 tmaload   the same on tiles loaded by TMA
                 warpgroup wgmma on such tiles, no overlap
                 mma       mma.sync on swizzled tiles
@@ -163,11 +166,11 @@
        >>embedding      rows of a table, selected by index
        >>embedding_bwd  gradient of a table: several tokens may add to the same row
        >>matmul_simt    matrix product without tensor cores
-       >>matmul_steps   matrix product with mma.sync, with TMA, with wgmma, one step each
+       >>matmul_steps   matrix product on tensor cores: mma.sync, TMA, wgmma; one idea per rung
        >>matmul_tile    matrix product in f32 with a cp.async pipeline and warp tiles; split-K
        >>matmul_mma     matrix product with mma.sync and a cp.async pipeline
        >>matmul_results epilogues of wgmma
-       >>matmul_hopper  matrix product with TMA and wgmma: warp specialization, persistent kernel, ping-pong
+       >>matmul_hopper  matrix product with TMA and wgmma: the production kernel
        >>matmul_wgmma   launches of these
        >>matmul_thin    matrix product of few rows
        >>matmul_select  matrix product with a configuration chosen by shape
@@ -732,28 +735,31 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")              \
     row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16")
 #define KBK_TABLE_MATMUL_SIMT(row)                                                                               \
-    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                   \
-    row(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
-    row(matmul,    fwd,  regblock, 3,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed when stored")    \
-    row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
-    row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C, warps along rows") \
+    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "warps along columns")                           \
+    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
+    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread")           \
+    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
+    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "loads and stores of 4, A transposed in tiles")  \
+    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
+    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")
 #define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
-    row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
-    row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")           \
-    row(matmul,    fwd,  warpgroup, 6, KBK_HALF, 90a, KBK_OWN,  "these tiles multiplied by wgmma")
+    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element")   \
+    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep")      \
+    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA")             \
+    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory")        \
+    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products")       \
+    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages")  \
+    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups")      \
+    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands")   \
+    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")            \
+    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C, during the next tile")
 #define KBK_TABLE_MATMUL_MMA(row)                                                                                \
-    row(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
-    row(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
+    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
+    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
 #define KBK_TABLE_MATMUL_HOPPER(row)                                                                             \
-    row(matmul,    fwd,  wgmma,    9,  KBK_HALF, 90a, KBK_OWN,  "TMA, two buffers, wgmma from shared memory")     \
-    row(matmul,    fwd,  ws,       10, KBK_HALF, 90a, KBK_OWN,  "one warp loads a ring, four multiply")           \
-    row(matmul,    fwd,  coop,     11, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two warpgroups multiply")       \
-    row(matmul,    fwd,  persist,  12, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM, bands of tiles")                   \
-    row(matmul,    fwd,  multicast, 13, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")             \
-    row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
-    row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
-    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
+    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
+    row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
 #define KBK_TABLE_MATMUL_E4M3(row)                                                                               \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
@@ -829,10 +835,10 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBKI_WORDS(word)                                                                                         \
     word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
     word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
-    word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
-    word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
-    word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
-    word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
+    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync)              \
+    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop)     \
+    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash)          \
+    word(flashmma) word(flashws) word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
     word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
@@ -2905,7 +2911,6 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
      3 vec         364.0 us  104 % 1.19 x  16-byte accesses
      4 unroll      365.1 us  104 % 1.00 x  two 16-byte vectors per input in flight
      5 bulk        372.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
-                 loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
     end of measured */
 /*  measured mul fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       457.4 us   83 %      -  one element per thread
@@ -3009,9 +3014,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
      2 stride      696.4 us   73 % 1.12 x  device-sized grid, grid-stride loop
      3 vec         496.1 us  102 % 1.40 x  16-byte accesses
      4 unroll      499.9 us  101 % 0.99 x  two 16-byte vectors in flight
-                 loses at f32 4194304 (0.98 x) alone of 8 shapes; gains at f32 2097152 (1.04 x)
      5 bulk        527.8 us   96 % 0.95 x  bulk copies in and out
-                 loses at f32 268435456 (0.95 x) and all of 7 more
     99 cudart      499.1 us  102 %      -  cudaMemcpyAsync
     end of measured */
 /*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-24
@@ -3029,7 +3032,6 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
      3 vec         730.0 us  104 % 1.20 x  16-byte accesses
      4 unroll      732.9 us  104 % 1.00 x  two vectors per input in flight
      5 bulk        748.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
-                 loses at f32 268435456 (0.98 x)
     end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_fill_run KBK_CHECK_copy_run
@@ -3396,7 +3398,6 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H200, 2026-11-24
      1 naive       147.3 us   11 %      -  one element per thread
      2 unroll      152.1 us   10 % 0.97 x  four independent reads per thread
-                 loses at f32 8388608, stride 32 (0.97 x)
     end of measured */
 /*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H200, 2026-11-24
      1 naive       952.0 us   13 %      -  one element per thread
@@ -3592,13 +3593,11 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
      1 pageable    35.28 ms    0 %      -  staged by the driver
      2 pinned       4841 us    1 % 7.29 x  direct DMA
      3 sm           5227 us    1 % 0.93 x  a kernel on mapped memory
-                 loses at f32 67108864 (0.93 x)
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H200, 2026-11-24
      1 pageable    19.97 ms    0 %      -  staged by the driver
      2 pinned       4860 us    1 % 4.11 x  direct DMA
      3 sm           5097 us    1 % 0.95 x  a kernel on mapped memory
-                 loses at f32 67108864 (0.95 x)
     end of measured */
 /*  measured d2d run: f32 67108864, NVIDIA H200, 2026-11-24
      3 sm          124.2 us  102 % -  the unrolled copy
@@ -3607,7 +3606,6 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 /*  measured alloc run: f32 67108864, NVIDIA H200, 2026-11-24
      1 malloc      296.5 us      -      -  cudaMalloc, cudaFree
      2 async       853.6 us      - 0.35 x  a pool that returns its memory
-                 loses at f32 67108864 (0.35 x)
      3 pool         1.32 us      -  649 x  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H200, 2026-11-24
@@ -3803,7 +3801,6 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
      2 stride      284.8 us   44 % 1.34 x  device-sized grid, grid-stride loop
      3 vec         140.6 us   90 % 2.03 x  16-byte accesses
      4 unroll      142.5 us   89 % 0.99 x  two 16-byte vectors in flight
-                 loses at bf16 32768 x 4096 (0.99 x) alone of 2 shapes
      6 approx      124.3 us  102 % 1.15 x  hardware exp2 and reciprocal
     end of measured */
 /*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
@@ -4637,12 +4634,9 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
      1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
      2 block        78.7 us   80 % 19.1 x  CTA per row, shared-memory tree, three reads
      3 online      129.8 us   49 % 0.61 x  warp per row, online softmax, two reads
-                 loses at f32 512 x 131072 (0.19 x) and 3 of 4 more; gains at bf16 65536 x 64 (4.84 x)
      4 onepass      61.3 us  103 % 2.12 x  16-byte loads, row in registers, one read
      5 shared       63.8 us   99 % 0.96 x  next rows prefetched into shared memory
-                 loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
      6 cluster     116.9 us   54 % 0.55 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.03 x) and 3 of 4 more; gains at f32 512 x 131072 (1.39 x)
     end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -5137,9 +5131,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
      2 warp        182.2 us   52 % 9.09 x  warp per row, shuffles, two reads
      3 onepass      90.0 us  105 % 2.02 x  16-byte loads, rows in registers, one read
      4 shared       92.5 us  103 % 0.97 x  next rows prefetched into shared memory
-                 loses at bf16 65536 x 64 (0.18 x) and 2 of 4 more
      5 cluster     116.2 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.60 x)
     end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -5560,9 +5552,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
      2 warp        190.8 us   33 % 9.55 x  warp per row, shuffles, re-reads from cache
      3 onepass      62.7 us  101 % 3.04 x  16-byte loads, row in registers, one read
      4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows prefetched
-                 loses at f32 8192 x 4096 (0.95 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
      5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.00 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6464,7 +6454,6 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
      1 atomic      244.5 us   39 %      -  one atomic per element
      2 split       291.7 us   33 % 0.84 x  dx, then column sums: two reads
-                 loses at f32 8192 x 4096 (0.84 x)
      3 ticket      156.3 us   61 % 1.87 x  column sums per CTA, added in index order
      4 onepass      95.3 us  100 % 1.64 x  one read, rows and sums in registers
     end of measured */
@@ -6911,9 +6900,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
      2 warp        125.7 us   50 % 11.3 x  warp per row, shuffles, re-reads from cache
      3 onepass      61.7 us  103 % 2.04 x  16-byte loads, row in registers, one read
      4 persist      63.8 us  100 % 0.97 x  w in registers, next rows prefetched
-                 loses at bf16 4096 x 16384 (0.89 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.01 x)
      5 cluster     107.4 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.01 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6952,7 +6939,6 @@ KBKI_REF(rmsnorm_fwd) {
 /*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
      1 atomic      211.9 us   45 %      -  one atomic per element
      2 split       284.8 us   33 % 0.74 x  dx, then column sums: two reads
-                 loses at f32 8192 x 4096 (0.74 x)
      3 ticket      147.5 us   65 % 1.93 x  column sums per CTA, added in index order
      4 onepass      93.5 us  102 % 1.58 x  one read, rows and sums in registers
     end of measured */
@@ -7014,7 +7000,6 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
      1 atomic      471.0 ms    0 %      -  one atomic per thread
      2 shared      248.2 us   97 % 1898 x  tree per CTA, one atomic per CTA
      3 warp        252.3 us   95 % 0.98 x  shuffles, one atomic per warp
-                 loses at f32 65536 x 4096 (0.98 x)
      4 ticket      241.4 us   99 % 1.05 x  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
@@ -7451,7 +7436,6 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
      1 naive        1110 us   23 %      -  thread per row, uncoalesced
      2 split       945.5 us   27 % 1.17 x  two kernels: products to memory, row sums
      3 matmul       2914 us    9 % 0.32 x  a GEMM with one column, mostly padding
-                 loses at f32 65536 x 4096 (0.32 x)
      4 warp        242.5 us  105 % 12.0 x  warp per row, shuffles, one read
      5 vec         235.2 us  108 % 1.03 x  16-byte loads, several rows in flight
     end of measured */
@@ -7696,7 +7680,6 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
      1 naive        7958 us    6 %      -  thread per element of dx, per column of dw
      2 split        1746 us   29 % 4.56 x  product to memory, its column sums, dx
      3 matmul       5885 us    9 % 0.30 x  two GEMMs, K = 1 and M = 1
-                 loses at f32 65536 x 4096 (0.30 x)
      4 ticket      923.6 us   55 % 6.37 x  column sums per CTA, added in order; dx
      5 fused       540.5 us   94 % 1.71 x  dx and dw from one pass, 16-byte accesses
      6 vec         477.3 us  107 % 1.13 x  large data: one kernel reads, one writes
@@ -8623,7 +8606,6 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
      2 fused       484.9 us   80 % 1.21 x  CTA per row, second read backwards
      3 shared      420.5 us   93 % 1.15 x  row in shared memory, one read
      4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums by DSMEM
-                 loses at bf16 8192 x 50304 (0.91 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9655,34 +9637,40 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
            sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
     backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
-    1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches
-    2 shared   32 x 32 tiles in shared memory    <- 32 times fewer global loads. Shared memory limits: two loads
-               per FMA
-    3 regblock 8 x 8 results per thread          <- register blocking (Volkov 2010, "Better Performance at Lower
-               Occupancy"): 16 values from shared memory feed 64 FMAs
-    4 vec      16-byte accesses, A transposed when it is stored
-                                                 <- a quarter of the load and store instructions
-    5 cpasync  cp.async pipeline of four tiles   <- loads overlap with FMAs and bypass the registers
-    6 warptile tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands;
-               split-K if there are few tiles    <- 128 FMAs per six 16-byte loads, which are issued one step early
-               (the tiling hierarchy of CUTLASS). Operands of a band stay in L2, and a small product fills the GPU
-    4 to 6 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 16: >>matmul_hopper,
-    >>matmul_select: wgmma
-    99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
+    1 naive     one thread per element of C; the threads of a warp compute neighbouring rows
+                <- slow: each load instruction of a warp reads 32 rows of A, so 32 sectors for 32 elements
+    2 coalesced the threads of a warp compute neighbouring columns
+                <- a warp reads one sector of A and neighbouring elements of B (Boehm 2022, "How to Optimize a CUDA
+                Matmul Kernel for cuBLAS-like Performance", kernel 2)
+    3 shared    32 x 32 tiles in shared memory
+                <- 32 times fewer global loads. Shared memory limits: two loads per FMA
+    4 column    1-D block tiling: 64 x 64 tiles, 8 results of a column per thread
+                <- 9 values from shared memory feed 8 FMAs
+    5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
+                <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy")
+    6 vec       loads and stores of four elements, A transposed when it is stored in its tile
+                <- a quarter of the load and store instructions
+    7 cpasync   f32: cp.async pipeline of four tiles
+                <- loads overlap with FMAs and bypass the registers
+    8 warptile  f32: tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands; split-K if
+                there are few tiles
+                <- 128 FMAs per six 16-byte loads, which are issued one step early (the tiling hierarchy of CUTLASS).
+                Operands of a band stay in L2, and a small product fills the GPU
+    7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
+    19, 20: >>matmul_select, the production kernel: all of 9 to 16, split-K, batches, any alignment
+    99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
-     1 naive       46.85 ms    5 %      -  one thread per element of C
-     2 shared      22.41 ms   10 % 2.09 x  32 x 32 tiles in shared memory
-     3 regblock     6861 us   31 % 3.27 x  128 x 128 tiles, 8 x 8 results per thread
-                 loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
-                 (3.43 x)
-     4 vec          3877 us   55 % 1.77 x  16-byte accesses, A transposed when stored
-     5 cpasync      3080 us   69 % 1.26 x  cp.async pipeline of four tiles
-     6 warptile     2742 us   78 % 1.12 x  warp tiles, fragment pipeline, split-K
-                 loses at f32 2051 x 4096 x 1021 NT (0.88 x) and 1 of 15 more; gains at f32 256 x 256 x 16384 (16.8
-                 x)
-    16 tf32        381.1 us   89 % 7.19 x  select in TF32 (10 mantissa bits)
-    99 cublas       2675 us   80 %      -  cublasGemmEx, f32 accumulation, no TF32
+     1 naive       46.85 ms    5 %           -  one thread per element of C, warps along rows
+     2 coalesced          -      -           -  warps along columns
+     3 shared      22.41 ms   10 % 2.09 x of 1  32 x 32 tiles in shared memory
+     4 column             -      -           -  64 x 64 tiles, 8 results per thread
+     5 regblock     6861 us   31 % 3.27 x of 3  128 x 128 tiles, 8 x 8 results per thread
+     6 vec          3877 us   55 %      1.77 x  loads and stores of 4, A transposed in tiles
+     7 cpasync      3080 us   69 %      1.26 x  cp.async pipeline of four tiles
+     8 warptile     2742 us   78 %      1.12 x  warp tiles, fragment pipeline, split-K
+    20 tf32        381.1 us   89 %      7.19 x  select in TF32 (10 mantissa bits)
+    99 cublas       2675 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
@@ -9835,8 +9823,18 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-// One thread per element of C.
+// One thread per element of C. The threads of a warp have neighbouring rows: 32 rows of A and of C.
 template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
+    int64_t i = blockIdx.x / io.across * 32 + threadIdx.x, j = blockIdx.x % io.across * 8 + threadIdx.y;
+    if (i >= io.m || j >= io.n) return;
+    float sum = 0;
+    for (int64_t k = 0; k < io.k; k++)
+        sum = fmaf(kbki_float(io.a[i * io.am + k * io.ak]), kbki_float(io.b[k * io.bk + j * io.bn]), sum);
+    io.c[i * io.n + j] = kbki_mm_result(io, sum);
+}
+
+// Coalescing: the threads of a warp have neighbouring columns of one row.
+template <class T> __global__ void kbk_matmul_fwd_coalesced_k(kbki_mm<T> io) {
     int64_t i = blockIdx.x / io.across * 8 + threadIdx.y, j = blockIdx.x % io.across * 32 + threadIdx.x;
     if (i >= io.m || j >= io.n) return;
     float sum = 0;
@@ -9872,6 +9870,33 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
     if (i0 + y < io.m && j0 + x < io.n) io.c[(i0 + y) * io.n + j0 + x] = kbki_mm_result(io, sum);
 }
 
+// 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
+template <class T> __global__ void __launch_bounds__(512) kbk_matmul_fwd_column_k(kbki_mm<T> io) {
+    __shared__ float a[8][65], b[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
+    int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
+    int64_t i0 = blockIdx.x / io.across * 64, j0 = blockIdx.x % io.across * 64;
+    int ai = io.ak == 1 ? t / 8 : t % 64, ak = io.ak == 1 ? t % 8 : t / 64;
+    int bj = io.bk == 1 ? t / 8 : t % 64, bk = io.bk == 1 ? t % 8 : t / 64;
+    float c[8] = {};
+    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+        bool ina = i0 + ai < io.m && k0 + ak < io.k, inb = j0 + bj < io.n && k0 + bk < io.k;
+        a[ak][ai] = ina ? kbki_float(io.a[(i0 + ai) * io.am + (k0 + ak) * io.ak]) : 0.0f;
+        b[bk][bj] = inb ? kbki_float(io.b[(k0 + bk) * io.bk + (j0 + bj) * io.bn]) : 0.0f;
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
+            float v = b[k][x];
+#pragma unroll
+            for (int e = 0; e < 8; e++) c[e] = fmaf(a[k][y + e], v, c[e]);
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        if (i0 + y + e < io.m && j0 + x < io.n)
+            io.c[(i0 + y + e) * io.n + j0 + x] = kbki_type<T>::from(c[e]);
+}
+
 #define KBKI_MM_BAND 16
 // Tile of a CTA. Numbering runs down bands of 16 tile rows, so that CTAs resident together share operands in L2
 // (grouped ordering; CUTLASS calls it threadblock swizzle).
@@ -9888,21 +9913,25 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes four neighbours of row i of an m x n matrix; wide: with one 16-byte store.
-__device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
+// Writes four neighbours of row i of an m x n matrix; wide: with one store.
+template <class T>
+__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
     if (i >= m) return;
     c += i * n + j;
-    if (wide) {
-        if (j < n) *reinterpret_cast<float4*>(c) = make_float4(v[0], v[1], v[2], v[3]);
-    } else {
+    if (!wide) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (j + e < n) c[e] = v[e];
+            if (j + e < n) c[e] = kbki_type<T>::from(v[e]);
+    } else if (j < n) {
+        if constexpr (sizeof(T) == 4)
+            *reinterpret_cast<float4*>(c) = make_float4(v[0], v[1], v[2], v[3]);
+        else
+            *reinterpret_cast<uint2*>(c) = make_uint2(kbki_word((T*)0, v), kbki_word((T*)0, v + 2));
     }
 }
 
-// Tile of 128 x 128 by 256 threads. Register blocking: a thread computes 8 x 8 elements.
+// 2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements.
 template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
     // odd pitch: tiles are written without bank conflicts in either direction
     __shared__ float a[8][129], b[8][129];
@@ -9938,18 +9967,23 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
                 io.c[(i0 + y + i) * io.n + j0 + x + j] = kbki_type<T>::from(c[i][j]);
 }
 
-/*  The f32 kernels below store tiles in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
+/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
     operand is transposed by the store; the pitch sends the stores of a warp to 32 different banks. The 8 x 8
     results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
     adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-template <bool Along> // this operand is K-major
-__device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
+template <bool Along, class T> // this operand is K-major; one load of four elements
+__device__ __forceinline__ float4 kbki_mm_load(const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
                                                int64_t depth) {
     int64_t x = x0 + (Along ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
     int64_t k = k0 + (Along ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
     if (x >= size || k >= depth) return make_float4(0, 0, 0, 0);
-    return *reinterpret_cast<const float4*>(p + (Along ? x * ld + k : k * ld + x));
+    p += Along ? x * ld + k : k * ld + x;
+    if constexpr (sizeof(T) == 4) return *reinterpret_cast<const float4*>(p);
+    uint2 w = *reinterpret_cast<const uint2*>(p);
+    float f[4];
+    kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
+    return make_float4(f[0], f[1], f[2], f[3]);
 }
 template <bool Along> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KBKI_MM_PITCH], float4 v) {
     int t = threadIdx.x;
@@ -9974,7 +10008,8 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], c
         kbki_mm_fma<8, 8>(u, v, c);
     }
 }
-__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_t i0, int64_t j0, float (*c)[8]) {
+template <class T>
+__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8]) {
     bool wide = io.n % 4 == 0 && ((uintptr_t)io.c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
@@ -9983,8 +10018,9 @@ __device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_
         kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
     }
 }
-// The same with 16-byte loads and stores.
-template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
+// The same with loads and stores of four elements.
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<T> io) {
     __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
     float c[8][8] = {};
@@ -10001,9 +10037,17 @@ template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_m
 template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
-    const char* why = kbki_mm_args(a, 8, 32, &io, &ctas);
+    const char* why = kbki_mm_args(a, 32, 8, &io, &ctas);
     if (why || ctas == 0) return why;
     kbk_matmul_fwd_naive_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 8, 32, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_matmul_fwd_coalesced_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st) {
@@ -10012,6 +10056,14 @@ template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stre
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0) return why;
     kbk_matmul_fwd_shared_k<T><<<(unsigned)ctas, dim3(32, 32), 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_column(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_matmul_fwd_column_k<T><<<(unsigned)ctas, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
@@ -10029,67 +10081,85 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     if (why || ctas == 0) return why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_vec_k<l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        kbk_matmul_fwd_vec_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
         return kbki_launched();
     });
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_steps     Matrix product of 16-bit types: the first kernels with tensor cores (mma.sync), with TMA and
-                     with wgmma. Each adds one instruction and nothing else.
+  >>matmul_steps     Matrix product of 16-bit types on tensor cores, from mma.sync to wgmma with TMA: rungs that differ
+                     by one idea. Each is one kernel; the production kernel is in >>matmul_hopper.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
-    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads; tiles
-               are copied element by element, as in rung 2
-               <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The
-               32 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and
-               ldmatrix loads them in that order from shared memory
-    5 tmaload  the same, but one thread starts TMA copies of both tiles, 64 deep; all threads then wait on an
-               mbarrier that counts the arriving bytes
-               <- no thread computes addresses, checks edges or moves data. Loads and products still do not
-               overlap. A and B need rows that are 16-byte aligned
-    6 warpgroup  the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
-                 instruction
-               <- operands come straight from shared memory: no fragment passes through registers, and no warp
-               reads again what another warp has read
-    bound by   latency: each CTA loads a tile, waits, and multiplies; there is no pipeline. Only other CTAs on the
-               same SM hide the wait. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where loads
-               overlap with products */
+/*  matmul fwd, continued: f16 and bf16 --------------------------------------------------------------------------
+    7 warpmma   128 x 128 tile, 32 deep; eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads;
+                tiles are copied element by element, as in rung 3
+                <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The 32
+                lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and ldmatrix
+                loads them in that order from shared memory
+    8 swizzle   tiles 64 deep, copied by 16-byte vectors; vector p of row r is stored in place p ^ r % 8
+                <- an eighth of the loads. Rows of 128 bytes without padding would put ldmatrix's eight rows into the
+                same banks; the swizzle spreads them over all 32
+    9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
+                <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
+    10 warpgroup the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per instruction
+                <- operands come straight from shared memory: no fragment passes through registers, and no warp reads
+                again what another warp has read
+    11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
+                <- until here only other CTAs on the same SM hid the time of the loads
+    12 ws       warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full. Two
+                mbarriers per stage tell that it is full, and that it is empty
+                <- the consumer waits for data only, and queues the next products before the last have finished
+    13 coop     128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the producer
+                gives registers to the consumers (setmaxnreg)
+                <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
+    14 persist  persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
+                <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
+    15 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
+                <- two thirds of the traffic from L2 to shared memory
+    16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
+                <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
+    bound by    7 to 10: latency, because loads and products do not overlap. From 11 on: arithmetic; compare with
+                flops / rate of the tensor cores
+    predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
+                FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+    drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
+                        4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
+                swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
+                         row 1 | 1 0 3 2 5 4 7 6    vectors (what ldmatrix reads from eight rows) lies in eight
+                         row 2 | 2 3 0 1 6 7 4 5    different groups of four banks
+                         row 3 | 3 2 1 0 7 6 5 4
+                mma m16n8k16, A: lane l holds the pairs of columns 2 (l % 4) and 8 + 2 (l % 4) of rows l / 4, l / 4 + 8
+                         k  0 1   2 3   4 5   6 7  | 8 9 ...
+                  row 0     l0    l1    l2    l3   | l0 ...
+                  row 1     l4    l5    l6    l7   | l4 ...
+                ring of four stages over time, F: TMA fills, M: wgmma multiplies
+                  stage 0  FFF MM .   FFF MM
+                  stage 1   FFF  MM .  FFF  MM      the producer waits for a stage to be empty,
+                  stage 2    FFF   MM .  FFF        the consumer for a stage to be full
+                  stage 3     FFF    MM .  FFF                                                                */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
-     1 naive       43.11 ms    0 %      -  one thread per element of C
-     2 shared      22.10 ms    1 % 1.95 x  32 x 32 tiles in shared memory
-     3 regblock     7909 us    2 % 2.79 x  128 x 128 tiles, 8 x 8 results per thread
-                 loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
-                 (3.43 x)
-     4 warpmma      2632 us    7 % 3.00 x  mma.sync, ldmatrix, tiles loaded plainly
-     5 tmaload     421.3 us   41 % 6.25 x  tiles fetched by one thread, by TMA
-     6 warpgroup   283.5 us   61 % 1.49 x  these tiles multiplied by wgmma
-     7 mma         464.9 us   37 % 0.61 x  ldmatrix, mma.sync m16n8k16, one stage
-                 loses at bf16 4096 x 4096 x 4096 NT (0.60 x) and 6 of 14 more; gains at bf16 16 x 4096 x 1021 (2.98
-                 x)
-     8 mmapipe     279.8 us   62 % 1.66 x  mma.sync and a cp.async ring; any alignment
-     9 wgmma       211.1 us   82 % 1.33 x  TMA, two buffers, wgmma from shared memory
-                 loses at bf16 256 x 256 x 131072 NT (0.05 x) and 7 of 46 more; gains at bf16 16 x 4096 x 1021 TN
-                 (2.07 x)
-    10 ws          195.6 us   88 % 1.08 x  one warp loads a ring, four multiply
-                 loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 22 of 46 more; gains at bf16 256 x 256 x 131072 NT
-                 (1.86 x)
-    11 coop        180.4 us   96 % 1.08 x  128 x 256 tiles, two warpgroups multiply
-                 loses at bf16 256 x 256 x 16384 TN (0.52 x) and 16 of 46 more; gains at bf16 16 x 28672 x 8192 NT
-                 (1.74 x)
-    12 persist     177.9 us   97 % 1.01 x  a CTA per SM, bands of tiles
-                 loses at bf16 1024 x 1024 x 1024 (0.98 x) and 2 of 46 more; gains at bf16 16384 x 1024 x 512 NT
-                 (1.16 x)
-    13 multicast   176.9 us   98 % 1.01 x  pairs of CTAs share the tiles of B
-                 loses at bf16 16 x 28672 x 8192 NT (0.68 x) and 22 of 46 more; gains at bf16 4096 x 4096 x 4096 TN
-                 (1.01 x)
-    14 tma         175.8 us   98 % 1.01 x  C leaves by TMA, under the next tile
-    15 select      175.6 us   98 % 1.00 x  by shape; any alignment, with copies
-                 loses at bf16 8192 x 8192 x 8192 NT (0.99 x) and 1 of 51 more; gains at bf16 256 x 256 x 131072 NT
-                 (21.5 x)
-    99 cublas      174.9 us   99 %      -  cublasGemmEx, f32 accumulation, no TF32
+     1 naive       43.11 ms    0 %            -  one thread per element of C, warps along rows
+     2 coalesced          -      -            -  warps along columns
+     3 shared      22.10 ms    1 %  1.95 x of 1  32 x 32 tiles in shared memory
+     4 column             -      -            -  64 x 64 tiles, 8 results per thread
+     5 regblock     7909 us    2 %  2.79 x of 3  128 x 128 tiles, 8 x 8 results per thread
+     6 vec                -      -            -  loads and stores of 4, A transposed in tiles
+     7 warpmma      2632 us    7 %  3.00 x of 5  mma.sync, ldmatrix, tiles loaded by element
+     8 swizzle            -      -            -  16-byte loads to swizzled tiles, 64 deep
+     9 tmaload     421.3 us   41 %  6.25 x of 7  one thread loads the tiles by TMA
+    10 warpgroup   283.5 us   61 %       1.49 x  wgmma reads the tiles in shared memory
+    11 wgmma       211.1 us   82 %       1.34 x  double buffering: loads during products
+    12 ws          195.6 us   88 %       1.08 x  a producer warp fills a pipeline of 4 stages
+    13 coop        180.4 us   96 %       1.08 x  128 x 256 tiles, two consumer warpgroups
+    14 persist     177.9 us   97 %       1.01 x  a CTA per SM loops over the tiles, in bands
+    15 multicast   176.9 us   98 %       1.01 x  pairs of CTAs share the tiles of B
+    16 tma         175.8 us   98 %       1.01 x  TMA stores C, during the next tile
+    17 mma         464.9 us   37 %            -  ldmatrix, mma.sync m16n8k16, one stage
+    18 mmapipe     279.8 us   62 %       1.66 x  mma.sync and a cp.async ring; any alignment
+    19 select      175.6 us   98 % 1.00 x of 16  by shape; any alignment, with copies
+    99 cublas      174.9 us   99 %            -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
 
@@ -10156,17 +10226,21 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return kbki_launched();
 }
 
-/*  A tile of 128 by 64 k as TMA writes it, with the 128-byte swizzle (see kbki_map). K-major: 128 rows of 64.
+/*  A tile of 128 by 64 k with the 128-byte swizzle, as TMA writes it, too (see kbki_map). K-major: 128 rows of 64.
     Otherwise: two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is
-    stored in place p ^ row % 8, which avoids bank conflicts. */
-template <bool Along>
-__device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (Along)
-        kbki_tma_load<false>(tile, map, full, k, x);
-    else
-        for (int half = 0; half < 128; half += 64) kbki_tma_load<false>(tile + half * 128, map, full, x + half, k);
-#endif
+    stored in place p ^ row % 8, which avoids bank conflicts. 256 threads copy four vectors each; the contiguous
+    dimension is a multiple of 8, so that a vector is either inside or outside the tensor. */
+template <bool Along, class T>
+__device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
+                                               int64_t depth) {
+#pragma unroll
+    for (int t = threadIdx.x; t < 1024; t += 256) {
+        int line = t / 8, pack = t % 8; // of 128 rows, or of two panels of 64 k
+        int64_t x = x0 + (Along ? line : line / 64 * 64 + pack * 8), k = k0 + (Along ? pack * 8 : line % 64);
+        uint4 v = make_uint4(0, 0, 0, 0);
+        if (x < size && k < depth) v = *reinterpret_cast<const uint4*>(p + (Along ? x * ld + k : k * ld + x));
+        *reinterpret_cast<uint4*>(tile + line * 128 + (pack ^ line % 8) * 16) = v;
+    }
 }
 // A fragment, 16 of x by 16 of k. Second: for operand B, whose order swaps registers 1 and 2.
 template <bool Along, bool Second>
@@ -10175,6 +10249,58 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     x += Second ? high : low, k += Second ? low : high;
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
+}
+// The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(kbki_mm<T> io) {
+    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
+    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
+    float c[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < io.k; k0 += 64) {
+        kbki_step_copy<AlongA>(a, io.a, io.lda, i0, io.m, k0, io.k);
+        kbki_step_copy<AlongB>(b, io.b, io.ldb, j0, io.n, k0, io.k);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 64; k += 16) {
+            uint32_t u[4][4], v[2][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
+#pragma unroll
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+        }
+        __syncthreads();
+    }
+    kbki_step_put(io, i0 + y, j0 + x, c);
+}
+template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_warpmma<T>(a, st);
+    if ((why = kbki_needs_mma<T>()) != NULL) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        kbk_matmul_fwd_swizzle_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        return kbki_launched();
+    });
+}
+
+// Starts the TMA copy of a tile of 128 by 64 k. Multicast: to every CTA of the mask.
+template <bool Along, bool Multicast = false>
+__device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k,
+                                                unsigned mask = 0) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (Along)
+        kbki_tma_load<Multicast>(tile, map, full, k, x, mask);
+    else
+        for (int half = 0; half < 128; half += 64)
+            kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
+#endif
 }
 // The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
 template <class T, bool AlongA, bool AlongB>
@@ -10213,15 +10339,16 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
 #endif
 }
-// Arguments and tensor maps of a product on such tiles, or why TMA cannot load the operands. K = 0: no maps.
-template <class T> struct kbki_step_maps {
+/*  Arguments and tensor maps of a product with tiles of 128 x Wide, or why TMA cannot load the operands. K = 0: no
+    maps. c: for stores of 64 x 64. */
+template <class T, int Wide = 128> struct kbki_step_maps {
     kbki_mm<T> io;
-    kbki_map a, b;
+    kbki_map a, b, c;
     int64_t ctas;
     const char* make(const kbk_args* args) {
-        const char* why = kbki_mm_args(args, 128, 128, &io, &ctas);
+        const char* why = kbki_mm_args(args, 128, Wide, &io, &ctas);
         const bool along_a = args->s.layout != KBK_TN, along_b = args->s.layout == KBK_NT;
-        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b);
+        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b), memset(&c, 0, sizeof c);
         if (why || ctas == 0 || io.k == 0) return why;
         if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
         if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
@@ -10231,6 +10358,10 @@ template <class T> struct kbki_step_maps {
         if (why) return why;
         return along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &b)
                        : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &b);
+    }
+    const char* make_for_wgmma(const kbk_args* args) {
+        const char* why = make(args);
+        return why || ctas == 0 ? why : kbki_needs_hopper();
     }
 };
 template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
@@ -10244,6 +10375,26 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     });
 }
 
+// Stores 64 x Width sums of a warpgroup: thread t has rows t / 32 * 16 + t % 32 / 4 and + 8, two columns of every 8.
+template <class T, int Width>
+__device__ __forceinline__ void kbki_step_store(const kbki_mm<T>& io, int64_t i0, int64_t j0, float* d) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    int t = threadIdx.x % 128;
+    bool pairs = io.n % 2 == 0 && (uintptr_t)io.c % 4 == 0;
+#pragma unroll
+    for (int e = 0; e < Width / 2; e += 2) {
+        int64_t i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
+        T* c = io.c + i * io.n + j;
+        if (i >= io.m || j >= io.n) continue;
+        if (pairs) {
+            *reinterpret_cast<uint32_t*>(c) = kbki_word((T*)0, d + e);
+        } else {
+            c[0] = kbki_type<T>::from(d[e]);
+            if (j + 1 < io.n) c[1] = kbki_type<T>::from(d[e + 1]);
+        }
+    }
+#endif
+}
 /*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor gives an operand's address
     and layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
     Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers, commit_group
@@ -10251,15 +10402,14 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               kbki_mm<T> io) {
+                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
     __shared__ uint64_t full;
     int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    // two blocks of 64 x 128; thread t of warp w has rows 16 w + t / 4 and + 8, two columns of every 8
-    float d[2][64];
+    float d[2][64]; // two blocks of 64 x 128
     u.set(a), v.set(b);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -10283,32 +10433,511 @@ __global__ void __launch_bounds__(128)
         __syncthreads();
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+#endif
+}
+// Writes 64 rows by 64 columns of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA store
+// undoes.
+template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, const float* d) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    int lane = threadIdx.x % 32, line = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
-    for (int e = 0; e < 128; e++) {
-        int64_t i = i0 + e / 64 * 64 + (int)threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + e / 2 % 2 * 8;
-        int64_t j = j0 + e % 64 / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
-        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(d[e / 64][e % 64]);
+    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
+        uint32_t w[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
+        kbki_stmatrix(kbki_shared(to + line * 128 + ((x + lane / 16) ^ line % 8) * 16), w);
     }
 #endif
 }
-template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make(a);
-    if (why || m.ctas == 0) return why;
-    if ((why = kbki_needs_hopper()) != NULL) return why;
+/*  Launches a kernel for wgmma in each layout, with a dynamic shared memory of `bytes`, in clusters of `cluster` CTAs.
+    K = 0: no kernel, C is zero. */
+template <class T, class Maps, class Kernel>
+const char* kbki_step_launch(const Maps& m, Kernel* kernel, int64_t ctas, int threads, size_t bytes, int cluster,
+                             kbk_stream st) {
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
     if (m.io.k == 0) {
         cudaMemsetAsync(m.io.c, 0, (size_t)(m.io.m * m.io.n) * sizeof(T), st);
         return kbki_launched();
     }
+    const char* why = bytes ? kbki_want_shared(kernel, &bytes) : NULL;
+    if (why) return why;
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)ctas), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
+    cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
+    cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, m.a, m.b, m.c, m.io);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_warpgroup_k<T, l.a, l.b><<<(unsigned)m.ctas, 128, 0, st>>>(m.a, m.b, m.io);
-        return kbki_launched();
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_warpgroup_k<T, l.a, l.b>, m.ctas, 128, 0, 1, st);
+    });
+}
+
+// --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 128 of B, each with 128 bytes per row.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+__device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
+#endif
+// Double buffering: while wgmma multiplies one stage, TMA loads the other.
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(128)
+    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                           const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Bytes = 2 * 128 * 128; // of a stage
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[2];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64);
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[2][64];
+    u.set(stages), v.set(stages + 128 * 128);
+    auto load = [&](int step) { // one thread
+        char* stage = stages + step % 2 * Bytes;
+        kbki_bar_expect(full + step % 2, Bytes);
+        kbki_step_fetch<AlongA>(stage, &map_a, full + step % 2, i0, step * 64);
+        kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + step % 2, j0, step * 64);
+    };
+    if (threadIdx.x == 0) {
+        kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
+        load(0);
+        if (steps > 1) load(1);
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        uint32_t stage = step % 2 * (Bytes / 16);
+        kbki_bar_wait(full + step % 2, step / 2 % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+        kbki_wg_commit();
+        kbki_wg_wait<0>();
+        __syncthreads(); // all warps have finished with this stage
+        if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
+    }
+    kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_wgmma_k<T, l.a, l.b>, m.ctas, 128, 1024 + 2 * 32768, 1, st);
+    });
+}
+
+/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the consumer
+    warpgroup multiplies. An mbarrier per stage tells that it is full, another that it is empty. The consumer queues
+    the products of a stage before those of the previous stage have finished. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                        const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 2 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64);
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (threadIdx.x >= 128) { // producer
+        for (int step = 0; threadIdx.x == 128 && step < steps; step++) {
+            int slot = step % Stages;
+            char* stage = stages + slot * Bytes;
+            kbki_bar_wait(empty + slot, step / Stages % 2 ^ 1);
+            kbki_bar_expect(full + slot, Bytes);
+            kbki_step_fetch<AlongA>(stage, &map_a, full + slot, i0, step * 64);
+            kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + slot, j0, step * 64);
+        }
+        return;
+    }
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[2][64];
+    u.set(stages), v.set(stages + 128 * 128);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        uint32_t stage = step % Stages * (Bytes / 16);
+        kbki_bar_wait(full + step % Stages, step / Stages % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+        kbki_wg_commit();
+        kbki_wg_wait<1>(); // the products of the previous step have finished
+        if (step && threadIdx.x == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
+    }
+    kbki_wg_wait<0>();
+    kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_ws_k<T, l.a, l.b>, m.ctas, 256, 1024 + 4 * 32768, 1, st);
+    });
+}
+
+// --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
+/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each has 64 of its rows. The producer
+    gives registers to the consumers, which have 128 sums per thread. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                          const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 256;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int step = 0; threadIdx.x == 256 && step < steps; step++) {
+            int slot = step % Stages;
+            char* stage = stages + slot * Bytes;
+            kbki_bar_wait(empty + slot, step / Stages % 2 ^ 1);
+            kbki_bar_expect(full + slot, Bytes);
+            kbki_step_fetch<AlongA>(stage, &map_a, full + slot, i0, step * 64);
+            kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + slot, j0, step * 64);
+            kbki_step_fetch<AlongB>(stage + 256 * 128, &map_b, full + slot, j0 + 128, step * 64);
+        }
+        return;
+    }
+    kbki_wg_take<232>();
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[128];
+    u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        uint32_t stage = step % Stages * (Bytes / 16);
+        kbki_bar_wait(full + step % Stages, step / Stages % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                  v.at(stage + k * v.step16), k ? 1 : step);
+        kbki_wg_commit();
+        kbki_wg_wait<1>();
+        if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
+    }
+    kbki_wg_wait<0>();
+    kbki_wg_hold<128>(d);
+    kbki_step_store<T, 256>(io, i0 + group * 64, j0, d);
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_coop_k<T, l.a, l.b>, m.ctas, 384, 1024 + 4 * 49152, 1, st);
+    });
+}
+
+// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
+template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
+    int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
+    int band = index / (most * across), in = index - band * (most * across);
+    int high = min(most, down - band * most), column = in / high;
+    return make_int2((band * most + in - column * high) * pair + rank, column);
+}
+/*  Persistent kernel: one CTA per SM computes tile after tile, down bands of 16 tile rows, whose operands stay in L2.
+    The producer loads the first stages of the next tile while the consumers store this one. `turn` counts stages
+    over all tiles. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                             const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int tiles = (int)(io.across * io.down), turn = 0;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int tile = (int)blockIdx.x; threadIdx.x == 256 && tile < tiles; tile += (int)gridDim.x) {
+            int2 at = kbki_wg_tile(io, 1, tile, 0);
+            for (int step = 0; step < steps; step++, turn++) {
+                int slot = turn % Stages;
+                char* stage = stages + slot * Bytes;
+                kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
+                kbki_bar_expect(full + slot, Bytes);
+                kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
+                kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + slot, at.y * 256, step * 64);
+                kbki_step_fetch<AlongB>(stage + 256 * 128, &map_b, full + slot, at.y * 256 + 128, step * 64);
+            }
+        }
+        return;
+    }
+    kbki_wg_take<232>();
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[128];
+    u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+    for (int tile = (int)blockIdx.x; tile < tiles; tile += (int)gridDim.x) {
+        int2 at = kbki_wg_tile(io, 1, tile, 0);
+#pragma unroll 1
+        for (int step = 0; step < steps; step++, turn++) {
+            uint32_t stage = turn % Stages * (Bytes / 16);
+            kbki_bar_wait(full + turn % Stages, turn / Stages % 2);
+            kbki_wg_fence();
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                      v.at(stage + k * v.step16), k ? 1 : step);
+            kbki_wg_commit();
+            kbki_wg_wait<1>();
+            if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
+        }
+        kbki_wg_wait<0>();
+        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // the last stage of the tile
+        kbki_wg_hold<128>(d);
+        kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+    }
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    int64_t ctas = kbki_attribute(cudaDevAttrMultiProcessorCount);
+    if (ctas > m.ctas) ctas = m.ctas;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_persist_k<T, l.a, l.b>, ctas, 384, 1024 + 4 * 49152, 1, st);
+    });
+}
+
+/*  Multicast: clusters of two CTAs, one above the other, use the same tile of B. Each CTA loads half of it for both.
+    A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
+        kbki_bar_ready();
+    }
+    kbki_cluster_barrier();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            for (int step = 0; step < steps; step++, turn++) {
+                int slot = turn % Stages;
+                char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
+                kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
+                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
+                kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
+            }
+        }
+    } else {
+        kbki_wg_take<232>();
+        kbki_wg_operand<AlongA> u;
+        kbki_wg_operand<AlongB> v;
+        float d[128];
+        u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+        for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+#pragma unroll 1
+            for (int step = 0; step < steps; step++, turn++) {
+                uint32_t stage = turn % Stages * (Bytes / 16);
+                kbki_bar_wait(full + turn % Stages, turn / Stages % 2);
+                kbki_wg_fence();
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                kbki_wg_commit();
+                kbki_wg_wait<1>();
+                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                    kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            }
+            kbki_wg_wait<0>();
+            if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            kbki_wg_hold<128>(d);
+            kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+        }
+    }
+    __syncwarp();
+    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+#endif
+}
+// The number of CTAs of the two kernels here: as many clusters of two as the device holds, at most one per pair of tiles.
+template <class T, class Kernel>
+const char* kbki_step_pairs(const kbki_step_maps<T, 256>& m, Kernel* kernel, size_t bytes, int64_t* ctas) {
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    int most = 0;
+    const char* why = kbki_want_shared(kernel, &bytes);
+    if (why) return why;
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = 2, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3(2), cfg.blockDim = dim3(384), cfg.dynamicSmemBytes = bytes, cfg.attrs = &attr, cfg.numAttrs = 1;
+    cudaError_t e = kbki_clusters(kernel, &cfg, &most);
+    if (e != cudaSuccess) return kbki_error(e);
+    if (most < 1) return "the device holds no such cluster";
+    int64_t pairs = m.io.across * ((m.io.down + 1) / 2);
+    *ctas = 2 * (pairs < most ? pairs : most);
+    return NULL;
+}
+template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        const auto kernel = kbk_matmul_fwd_multicast_k<T, l.a, l.b>;
+        const size_t bytes = 1024 + 4 * 49152;
+        int64_t ctas;
+        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
+        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
+    });
+}
+
+/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next tile is
+    multiplied. Each consumer has two buffers; the thread that starts the stores waits until a buffer has been read. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                         const __grid_constant__ kbki_map map_c, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
+        kbki_bar_ready();
+    }
+    kbki_cluster_barrier();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            for (int step = 0; step < steps; step++, turn++) {
+                int slot = turn % Stages;
+                char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
+                kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
+                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
+                kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
+            }
+        }
+    } else {
+        kbki_wg_take<232>();
+        kbki_wg_operand<AlongA> u;
+        kbki_wg_operand<AlongB> v;
+        float d[128];
+        char* staging = stages + Stages * Bytes + group * 2 * 64 * 128;
+        u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+        for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+#pragma unroll 1
+            for (int step = 0; step < steps; step++, turn++) {
+                uint32_t stage = turn % Stages * (Bytes / 16);
+                kbki_bar_wait(full + turn % Stages, turn / Stages % 2);
+                kbki_wg_fence();
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                kbki_wg_commit();
+                kbki_wg_wait<1>();
+                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                    kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            }
+            kbki_wg_wait<0>();
+            if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            kbki_wg_hold<128>(d);
+#pragma unroll
+            for (int x = 0; x < 256; x += 64) {
+                char* buffer = staging + x / 64 % 2 * 64 * 128;
+                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the store before the previous one has read it
+                kbki_barrier<128>(1 + group);
+                kbki_step_stage<T>(buffer, d + x / 2);
+                kbki_bulk_fence();
+                kbki_barrier<128>(1 + group);
+                if (threadIdx.x % 128 == 0)
+                    kbki_tma_store(&map_c, buffer, at.y * 256 + x, at.x * 128 + group * 64);
+            }
+        }
+        if (threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory must outlive the stores
+    }
+    __syncwarp();
+    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+#endif
+}
+// Whether TMA can store rows of C.
+template <class T> bool kbki_wg_storable(const kbk_args* a) {
+    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
+}
+template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    if (!kbki_wg_storable<T>(a)) return kbk_matmul_fwd_multicast<T>(a, st);
+    if (m.io.k && (why = kbki_map_lines(m.io.c, m.io.m, m.io.n, m.io.n, 64, &m.c)) != NULL) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        const auto kernel = kbk_matmul_fwd_tma_k<T, l.a, l.b>;
+        const size_t bytes = 1024 + 4 * 49152 + 4 * 8192;
+        int64_t ctas;
+        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
+        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
     });
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; their card is in >>matmul_simt.
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 7 and 8 of matmul; their card is in >>matmul_simt.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -10541,16 +11170,16 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                    later.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
-    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
+/*  matmul fwd, continued: f16 and bf16, a branch of the ladder from rung 8 on for GPUs without wgmma ------------
+    17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
                <- 4096 FLOPs per warp instruction (an FMA: 64), on operands of half the size. The tensor cores wait
                for every tile
-    8 mmapipe  cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
+    18 mmapipe cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
                bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
                loop over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to
                padded rows (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16
-               bytes selects rung 7, which accepts any. If there are few tiles and K is long, split-K is used. The
+               bytes selects rung 17, which accepts any. If there are few tiles and K is long, split-K is used. The
                slices are added in order (workspace: 4*M*N bytes per slice)
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
                of wgmma, because all operands pass through registers
@@ -11094,36 +11723,10 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: kernels of rungs 9 to 14
-                      of matmul. Warp specialization, persistent kernel, cluster multicast, ping-pong schedule.
+  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: the production kernel. It has
+                      everything of rungs 12 to 16 of >>matmul_steps, and split-K, batches, ping-pong schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    The rungs use the techniques of CUTLASS's Hopper kernels: TMA pipeline, warp specialization, persistent and
-    cooperative schedules.
-    9 wgmma      128 x 128 tile, 64 deep, double buffering; one thread starts the TMA loads, a warpgroup multiplies
-                 the tile that has arrived, and then all threads synchronise
-                 <- operands go from shared memory to the tensor cores without registers, 64 x 128 x 16 per
-                 instruction; TMA computes addresses, handles edges and applies the swizzle
-    10 ws        warp specialization: one producer thread, in a warpgroup of its own, keeps a pipeline of four
-                 stages full. Two mbarriers per stage tell that it is full, and that it is empty
-                 <- the consumer waits for data only, and the next products are queued before the last have
-                 finished
-    11 coop      128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the
-                 producer gives registers to the consumers (setmaxnreg)
-                 <- per FLOP, a 128 x 256 tile needs three quarters of the shared memory traffic of 128 x 128
-    12 persist   persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
-                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    13 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
-                 <- two thirds of the traffic from L2 to shared memory
-    14 tma       the epilogue writes 64 columns at a time to shared memory, and TMA stores them
-                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
-    15           >>matmul_select
-    bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power limit
-
-    9 to 14 take A and B of any size if every row is 16-byte aligned, because TMA requires that. They return an
-    error otherwise. C may have any alignment: if rows of C are not 16-byte aligned, 14 runs as 13. Edges of tiles
-    are multiplied as zeros. */
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
 #define KBKI_WG_RUN 4        // stages in a row that one slice of K takes
 // A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
@@ -11159,20 +11762,12 @@ template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                                  ? Plan::columns / Plan::pair
                              : Plan::columns / Plan::pair % 64 != 0 ? 64 / Plan::pair
                                                                     : 64;
-// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
-template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
-    int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
-    int band = index / (most * across), in = index - band * (most * across);
-    int high = min(most, down - band * most), column = in / high;
-    return make_int2((band * most + in - column * high) * pair + rank, column);
-}
 // Work units of one layer (product or slice) of the part that is split.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_cuts(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across - io.whole;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-__device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 // A work unit is one tile of a product of the batch or of a slice of K; two tiles for a cluster of two CTAs.
 struct kbki_wg_place {
     int i0, j0, layer; // first row and column; the product or the slice
@@ -11435,44 +12030,6 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Double buffering by TMA: one tile is loaded while the other is multiplied by wgmma.
-template <class T, bool AlongA, bool AlongB, class Plan>
-__global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[2];
-    char* stages = kbki_wg_align(kbki_mm_ring);
-    kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
-    float d[Plan::blocks][Plan::tile_n / 2];
-    kbki_wg_place at = kbki_wg_where<Plan>(io, (int)blockIdx.x, 0);
-    int depth = (int)io.k;
-    factors.set(stages, 0);
-    if (threadIdx.x == 0) {
-        kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
-        for (int k = 0; k < depth && k < 128; k += 64)
-            kbki_wg_load<T, Plan, AlongA, AlongB>(maps, stages + k / 64 * Plan::stage_bytes, full + k / 64, at.i0,
-                                                  at.j0, k, 0, 0);
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (int k = 0; k < depth; k += 64) {
-        int slot = k / 64 % 2;
-        kbki_bar_wait(full + slot, k / 128 % 2);
-        factors.multiply(slot, k, d);
-        kbki_wg_wait<0>();
-        __syncthreads();
-        if (threadIdx.x == 0 && k + 128 < depth)
-            kbki_wg_load<T, Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, at.i0, at.j0,
-                                                  k + 128, 0, 0);
-    }
-#pragma unroll
-    for (int block = 0; block < Plan::blocks; block++) {
-        kbki_wg_hold<Plan::tile_n / 2>(d[block]);
-        kbki_wg_finish<T, Plan::tile_n>(io, at.i0 + block * 64, at.j0, d[block]);
-    }
-#endif
-}
 // Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
@@ -11513,7 +12070,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_wgmma     Matrix product with wgmma: tensor maps and launches, and rungs 9 to 14 of matmul.
+  >>matmul_wgmma     Matrix product with wgmma: tensor maps and launches of the production kernel.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11667,35 +12224,9 @@ const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, kbki_wg_split by 
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
     return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, by, st, stay);
 }
-template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
-    typedef kbki_wg_plan<128, 128, 1, 2, 1, false> Plan;
-    kbki_mm<T> of;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &of, &ctas);
-    if (why) return why;
-    return kbki_wg_product<T, Plan>(a, of, 1, 1, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-        return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, false, maps, io, st);
-    });
-}
-typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;                 // rungs 11 and 12
-typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and split-K
-typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;                 // 14
-typedef kbki_wg_plan<128, 128, 1, 4, 1, false> kbki_wg_four;                // 10
-template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_four>(a, st, 1, false);
-}
-template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_one>(a, st, 1, false);
-}
-KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
-KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
-// Whether TMA can store rows of C.
-template <class T> bool kbki_wg_storable(const kbk_args* a) {
-    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
-}
-template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_storable<T>(a) ? kbki_wg_ring_run<T, kbki_wg_wide>(a, st) : kbk_matmul_fwd_multicast<T>(a, st);
-}
+typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;
+typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // and split-K
+typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -11920,21 +12451,21 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 15 and 16 of matmul, rung 3
+  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 19 and 20 of matmul, rung 3
                       of bmm.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
-                 128 x 256 tiles as in 14, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
+    19 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
+                 128 x 256 tiles as in 16, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
                  ping-pong schedule, without clusters; 144 or 208 columns (NT, and NN as C' = B' A') or 160 (TN),
                  if other widths leave more SMs idle in the last wave (wave quantization); smaller tiles, if large
                  ones do not fill the GPU. Split-K, if even those are few, or for the tiles of a nearly empty last
                  wave; a second kernel adds the slices in order (workspace: 4 bytes per result and slice of a split
                  tile). Splitting only the last wave serves the purpose of stream-K (Osama et al. 2023), but each
                  tile has equal slices. Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
-                 copied first (workspace: as for 8)
-    bound by     as 9 to 14; 16 rows times a large matrix, and split-K, by memory */
+                 copied first (workspace: as for 18)
+    bound by     as 11 to 16; 16 rows times a large matrix, and split-K, by memory */
 
 /*  The configurations. stage: clocks for 64 of K if the data is in shared memory. finish: clocks of the epilogue
     of a tile; the ping-pong schedule hides it behind the products of the other warpgroup. split: 1 if K may be
@@ -11972,8 +12503,8 @@ typedef struct kbki_wg_choice {
 } kbki_wg_choice;
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = {
-        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for split-K
-        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12 with the epilogue of 14
+        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 16, or 15 for split-K
+        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 14 with the epilogue of 16
         { 128, 128, 1, 1, 0, 530, 3200 },  // ping-pong
         { 128, 128, 1, 0, 1, 590, 700 },   // mid
         { 64, 128, 1, 0, 0, 330, 760 },    // low
@@ -12220,7 +12751,7 @@ KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) 
     return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is sized for `by`
 }
 /*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
-    address is not aligned either, TMA cannot load the operand, and rung 7 (mma) runs. */
+    address is not aligned either, TMA cannot load the operand, and rung 17 (mma) runs. */
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -12461,8 +12992,6 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
      2 shared      23.20 ms    0 % 11.9 x  32 x 32 tiles in shared memory, in f32
      3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, f32 sums every 128 of K
      4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, split-K
-                 loses at bf16 2048 x 2048 x 2048 NT (0.93 x) and 4 of 12 more; gains at bf16 256 x 256 x 131072 NT
-                 (8.79 x)
     99 cublas      100.4 us   90 %      -  cublasLtMatmul, no fast accumulation
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
@@ -12783,19 +13312,12 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
      1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
      2 cublas       1373 us   12 %  121 x  vendor's batched GEMMs, own softmax
      3 online      20.18 ms    1 % 0.07 x  warp per row, online softmax, 32 keys a time
-                 loses at bf16 4 x 16 x 4096 x 128 (0.06 x) and all of 4 more
      4 flash        6107 us    3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
-                 loses at f16 4 x 16 x 2048 x 128 (0.23 x) and 2 of 10 more; gains at bf16 4 x 16 x 4096 x 128 (3.33
-                 x)
      5 warpmma     915.9 us   18 % 6.67 x  mma.sync, loads and products alternate
      6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
      7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, warp specialization
-                 loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
-                 (1.89 x)
      8 flashrs     231.9 us   72 % 1.13 x  three independent consumers
      9 flashpp     219.4 us   76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
-                 loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
-                 (1.28 x)
     end of measured */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0)
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }

@@ -13,8 +13,7 @@ evidence.
     --evidence FILE  (repeatable)     replaces the files below;  --root DIR: another copy of the sources
 
 A line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung of this
-type (with its number if it is not the one before), and the table's note. A line below a rung says at which shapes it is
-more than 1 % slower than the rung before. A rung without evidence has dashes. The first evidence that has a rung
+type (with its number if it is not the one before), and the table's note. A rung without evidence has dashes. The first evidence that has a rung
 counts: records of kbench (ladder.json, operations.json), then the output of attention_matrix.py for kbench's kernels
 (attention_matrix.txt), then times by CUDA events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are
 marked with a star.
@@ -25,12 +24,10 @@ import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 
 RECORDS = ['tests/evidence/h200/ladder.json', 'tests/evidence/h200/operations.json']
 TABLES = ['tests/evidence/h200/attention_matrix.txt']
 TEXTS = ['tests/evidence/h200/hopper.txt', 'tests/evidence/h200/hopper_attention.txt', 'tests/evidence/h200/e4m3.txt']
-SAME = 0.99  # a smaller loss counts as equally fast
 
 
 def rows_of(columns, batch, length):
@@ -227,39 +224,19 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
+BRANCHES = {'mma': 'swizzle', 'select': 'tma'}  # matmul: rungs that do not continue from the rung above them
+
+
 def before(rungs, i, dtype, here):
     """The index of the rung that rung i is compared with, or None."""
+    if rungs[i].op == 'matmul' and rungs[i].name in BRANCHES:
+        return next((k for k, r in enumerate(rungs) if r.name == BRANCHES[rungs[i].name] and r.name in here), None)
     return next((k for k in range(i - 1, -1, -1) if not rungs[k].vendor and dtype in rungs[k].types and
                  rungs[k].name in here), None)
 
 
-def losses(rungs, i, evidence):  # rungs in order
-    """(speedup, where) against the previous rung, at all shapes and types of the evidence; only times of the same
-    kind."""
-    out, r = [], rungs[i]
-    for (op, direction, dtype, where), here in evidence.items():
-        if (op, direction) != (r.op, r.direction) or r.name not in here:
-            continue
-        k = before(rungs, i, dtype, here)
-        if k is not None and here[rungs[k].name].star == here[r.name].star:
-            out.append((here[rungs[k].name].ms / here[r.name].ms, dtype + ' ' + where))
-    return sorted(out)
-
-
-def loses_text(found):
-    slower = [f for f in found if f[0] < SAME]
-    if not slower:
-        return None
-    text = 'loses at %s (%s)' % (slower[0][1], times_text(slower[0][0]))
-    if len(found) > 1:
-        also = 'all' if len(slower) == len(found) else len(slower) - 1
-        text += ' and %s of %d more' % (also, len(found) - 1) if also else ' alone of %d shapes' % len(found)
-    best = found[-1]
-    return text + ('; gains at %s (%s)' % (best[1], times_text(best[0])) if best[0] > 1 / SAME else '')
-
-
 def ladder(op, direction, dtype, rungs, evidence):
-    """[(number, name, time, share of the peak, gain, note, losses)], and where it was measured."""
+    """[(number, name, time, share of the peak, gain, note)], and where it was measured."""
     shape = shape_text(op, LADDERS[op, direction, dtype])
     here, lines = evidence.get((op, direction, dtype, shape), {}), []
     shown = sorted((r for r in rungs if dtype in r.types), key=lambda r: r.number)
@@ -271,8 +248,7 @@ def ladder(op, direction, dtype, rungs, evidence):
             if k != i - 1:
                 gain += ' of %d' % shown[k].number
         time = time_text(t.ms) + ('*' if t.star else '') if t else '-'
-        loses = None if r.vendor else loses_text(losses(shown, i, evidence))
-        lines.append((r.number, r.name, time, '%.0f %%' % t.roof if t and t.roof else '-', gain, r.note, loses))
+        lines.append((r.number, r.name, time, '%.0f %%' % t.roof if t and t.roof else '-', gain, r.note))
     stamps = {(t.gpu, t.date) for r in shown for t in [here.get(r.name)] if t}
     title = '%s %s' % (dtype, shape)
     if stamps:
@@ -287,11 +263,8 @@ def card(key, rungs, evidence):
     title, lines = ladder(op, direction, dtype, rungs, evidence)
     gains = max(len(x[4]) for x in lines)
     out = ['/*  measured %s %s: %s' % (op, direction, title)]
-    for number, name, time, roof, gain, note, loses in lines:
+    for number, name, time, roof, gain, note in lines:
         out.append(('    %2d %-9s %10s %6s %*s  %s' % (number, name, time, roof, gains, gain, note)).rstrip())
-        if loses:
-            out += textwrap.wrap(loses, 117, initial_indent=' ' * 17, subsequent_indent=' ' * 17,
-                                 break_long_words=False, break_on_hyphens=False)
     return out + ['    end of measured */']
 
 
@@ -303,7 +276,7 @@ def document(rungs, evidence, excerpt):
     title, lines = ladder('matmul', 'fwd', 'bf16', rungs, evidence)
     gains = max(len(x[4]) for x in lines)
     out = ['<!-- measured matmul fwd bf16: %s -->' % title]
-    for number, name, time, roof, gain, note, _ in lines:
+    for number, name, time, roof, gain, note in lines:
         if excerpt and name not in EXCERPT:
             continue
         middle = '' if excerpt else '  %*s' % (gains, gain)
