@@ -16,7 +16,7 @@ static int64_t script_begin(kbi_run* run) { return (void)run, 1; }
 
 static void script_end(kbi_run* run) {
     uint64_t flags = 0;
-    double ns = scripted.time(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
+    double ns = scripted.time(run->bench_case->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!((flags >> f) & 1)) continue;
         if (kb_flag_is_error((kb_flag)f))

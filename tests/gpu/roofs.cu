@@ -199,9 +199,11 @@ static void cold_copy(kb_state* kb, bool by_kernel) {
     if (!from || !to) return;
     kb_fill(kb, (unsigned*)from, half / 4, KB_UNIFORM);
     kb_expect(kb, KB_EXPECT_TRANSFER);
+    uint64_t n = (uint64_t)half / 16;
+    void* copy[] = { &to, &from, &n };
     KB_TIME(kb) {
         if (by_kernel)
-            kbi_gpu_copy_kernel(to, from, (size_t)half);
+            kbi_launch_wide(KBI_F_COPY, copy);
         else
             cudaMemcpyAsync(to, from, (size_t)half, cudaMemcpyDeviceToDevice, kb->stream);
     }
