@@ -489,7 +489,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_SOFTMAX(row)                                                                                   \
     row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
     row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
-    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, two reads")       \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction")       \
     row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
     row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
     row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
@@ -1757,7 +1757,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
 }
 
 // Tree reduction in shared memory (Harris 2007), halving the active threads each time.
-template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
+template <class Reduce, int Threads, class V> __device__ V kbki_tree(V v, V* s) {
     int t = threadIdx.x;
     __syncthreads(); // s may still be read from the previous reduction
     s[t] = v;
@@ -4581,8 +4581,8 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
-    3 online   warp per row, online softmax          <- two reads: one pass finds maximum and sum (Milakov &
-                                                        Gimelshein 2018)
+    3 online   online softmax, CTA per row           <- two reads and one reduction: one pass finds maximum and sum
+                                                        (Milakov & Gimelshein 2018)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read; rows of 64 to 112 KiB as rung 5
     5 shared   persistent kernel; while a row is processed, cp.async prefetches the next rows into shared memory
@@ -4645,9 +4645,27 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
-// One warp per row. Online softmax: one pass for maximum and sum, one for the result.
+// One CTA per row. Online softmax: one pass for maximum and sum, one for the result; one tree reduction of the pairs.
 template <class T>
-__global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
+__global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    __shared__ kbki_pair s[256];
+    x += blockIdx.x * cols, y += blockIdx.x * cols;
+    kbki_pair p = kbki_pair::none();
+    for (int64_t c = threadIdx.x; c < cols; c += 256) p.add(kbki_float(x[c]));
+    p = kbki_tree<kbki_pair, 256>(p, s);
+    for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - p.m) / p.s);
+}
+
+struct kbki_softmax_scale {
+    kbki_base base;
+    float factor;
+};
+
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
+
+// Short rows that are not aligned: online softmax with a warp per row.
+template <class T>
+__global__ void __launch_bounds__(128) kbki_softmax_fwd_warp_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= rows) return;
     x += row * cols, y += row * cols;
@@ -4659,13 +4677,6 @@ __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) * inv);
 }
-
-struct kbki_softmax_scale {
-    kbki_base base;
-    float factor;
-};
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  Softmax of a row in registers: its maximum, its exponentials and their sum, the scaling. In f32 the
     exponentials, relative to the maximum of a warp, stay in registers and are scaled at the end. In 16 bits
@@ -4981,10 +4992,11 @@ template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stre
     return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_block_k<T>, 1, 256);
 }
 template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_stream st) {
-    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 4, 128);
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 1, 256);
 }
 template <class T> const char* kbki_softmax_ones(const kbk_args* a, kbk_stream st) {
-    return a->s.cols <= KBKI_LONG_ONES ? kbk_softmax_fwd_online<T>(a, st) : kbk_softmax_fwd_block<T>(a, st);
+    return a->s.cols <= KBKI_LONG_ONES ? kbki_softmax_plain<T>(a, st, kbki_softmax_fwd_warp_k<T>, 4, 128)
+                                       : kbk_softmax_fwd_block<T>(a, st);
 }
 template <class T> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
     kbki_softmax_fwd_long_k<T><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
