@@ -2060,8 +2060,8 @@ static void kbi_code_show(const kb_result* r) {
 
 // For a profiler: runs the block once more in a call of its own, hot after a first run.
 static void kbi_look_call(kbi_run* run, int number) {
-    run->call.mark = number;
-    run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
+    run->call.marked = number;
+    run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 

@@ -55,7 +55,7 @@ for format in csv md gbench go; do
 done
 run "$tmp/kbench" --load "$tmp/a.json" --csv - --md -
 check_rc "two on stdout" 2
-check_err "two on stdout" 'would mix on stdout'
+check_err "two on stdout" 'are one file'
 run "$tmp/kbench" --load "$tmp/a.json" --csv "$tmp/x" --json "$tmp/x"
 check_rc "two into one file" 2
 for option in "--csv $tmp/no/x" "--report $tmp/no/x" "--md $tmp" "--csv=" "--report="; do

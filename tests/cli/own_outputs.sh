@@ -50,7 +50,7 @@ check_same "nothing matches: the old file stays" "$(wc -l < "$tmp/tsv" | tr -d '
 # --- an instrument: its counters are in the record, and it does not change the times
 run "$tmp/own_instrument" --fast --max-time 20ms --no-progress --faults --json "$tmp/json"
 check_rc "own instrument" 0
-check_out "own instrument: below the rows" '^    page_faults [0-9.]+ a run$'
+check_out "own instrument: below the rows" '^    page_faults +[0-9.]+ a run$'
 check_same "own instrument: in the records" "$(grep -c '"counters": {"page_faults": [0-9]' "$tmp/json")" 2
 check_same "own instrument: its unit" "$(grep -c '"counter_units": {"page_faults": "a run"}' "$tmp/json")" 2
 run "$tmp/own_instrument" --fast --max-time 20ms --no-progress --json "$tmp/json"

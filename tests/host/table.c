@@ -58,7 +58,7 @@ static void test_machines(void) {
     add("one", "default", 1, 1);
     add("two", "default", 1, 1);
     CHECK_HAS(shown(80, 0, NULL, NULL),
-              "kbench 9.9.9 NVIDIA Something sm_90 driver 580.1 CUDA 13.0 copy roof 4236 GB/s\n\n");
+              "kbench 9.9.9 Something sm_90 driver 580.1 CUDA 13.0 copy 4236 GB/s\n\n");
     CHECK_INT(times("kbench 9.9.9"), 1);
     records[1].copy_roof_gbps = 4240; // measured again after a crash: the same machine
     shown(80, 0, NULL, NULL);
@@ -68,7 +68,7 @@ static void test_machines(void) {
     CHECK_INT(times("kbench 9.9.9"), 2);
     CHECK_INT(times("  time "), 2); // with a heading of its own
     records[1].device = 0, records[1].tool = "compute-sanitizer";
-    CHECK_HAS(shown(80, 0, NULL, NULL), "CUDA 13.0 under\ncompute-sanitizer: not timed\n");
+    CHECK_HAS(shown(80, 0, NULL, NULL), "CUDA 13.0 under compute-sanitizer: not\ntimed\n");
     records[1].tool = records[1].gpu = NULL, records[1].no_gpu = "no driver";
     CHECK_HAS(shown(80, 0, NULL, NULL), "\nkbench 9.9.9 CPU times (no driver) A Processor\n");
     records[1].cpu = NULL;
@@ -86,7 +86,7 @@ static void test_groups(void) {
         param(r, i % 2 ? "n" : "m", i % 2 ? i / 2 : 7);
     }
     CHECK_STR(shown(80, 0, NULL, NULL),
-              "kbench 9.9.9 NVIDIA Something sm_90 driver 580.1 CUDA 13.0 copy roof 4236 GB/s\n"
+              "kbench 9.9.9 Something sm_90 driver 580.1 CUDA 13.0 copy 4236 GB/s\n"
               "\n"
               "product                time ms     +-     GB/s   roof  speedup\n"
               " n=0 m=7\n"
@@ -99,10 +99,12 @@ static void test_groups(void) {
               " slow                    2.000  0.10%    100.0  50.0%    1.00\n"
               " fast                    1.000  0.10%    100.0  50.0%    2.00  fastest?\n"
               "\n"
-              "+-: 95 % of the median and its bias within one process (--procs N: over N)\n"
-              "~, fastest?: not certain at 95 %.\n"
+              "+-: 95 % of the median and its bias within one process; other processes may\n"
+              "differ by more\n"
+              "~, fastest?: not significant at 95 %.\n"
               "\n"
-              "product: fast is fastest in 1 of 3, 2.00x slow; nobody surely in 2\n"
+              "product: fast is fastest in 1 of 3 comparisons\n"
+              "product: no significant winner in 2 of 3 comparisons\n"
               "\n"
               "6 cases: 6 ok\n");
     char* all = strdup(text);
@@ -132,7 +134,7 @@ static void test_rates(void) {
                     "sweep                  time ms     +-  TFLOP/s\n"
                     " n=3                     1.000  0.10%    400.0\n");
     CHECK_INT(times("GB/s"), 1); // the machine's
-    CHECK_INT(times("roof"), 1);
+    CHECK_INT(times("roof"), 0);
     records[1].items_per_second = 2.5e6; // a column comes with the first that needs it, and stays
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
@@ -185,7 +187,7 @@ static void test_units(void) {
     clear();
 }
 
-// A line too short for all columns loses those that say least, in one order; a row never takes a second line.
+// A line that is too short loses columns in a fixed order. A label that is too long has a line of its own.
 static void test_width(void) {
     static const char* const least[] = { "samples", " bar", "interval", "mem KiB", "items/s",
                                          "GFLOP/s", "roof", " GB/s",    "+-",      "speedup" };
@@ -208,7 +210,8 @@ static void test_width(void) {
         before = gone;
         for (const char* s = text; *s; s += strcspn(s, "\n"), s += *s == '\n')
             CHECK_THAT((int)strcspn(s, "\n") <= width, "%d: '%.*s'", width, (int)strcspn(s, "\n"), s);
-        CHECK_THAT(strstr(text, "...") && times("fastest?") == 2, "%d", width);
+        CHECK_THAT(times("fastest?") == 2, "%d", width);
+        CHECK_THAT(strstr(text, "_of_a_name_so_long") || width < 60, "%d: a label is not cut", width);
         free(heading);
         if (width == 160) CHECK_INT(gone, 0);
         if (width == 80) CHECK_INT(gone, 6);
@@ -303,7 +306,7 @@ static void test_words(void) {
     }
 }
 
-// who won, by how much, and how surely
+// which implementation is significantly fastest, and how often
 static kb_result* rival(const char* op, const char* impl, double speedup, double off, const char* winner, int sure) {
     kb_result* r = add(op, impl, 20, 1 / speedup);
     r->baseline = "base", r->winner = winner, r->winner_certain = sure, r->speedup = speedup;
@@ -329,20 +332,12 @@ static void test_winners(void) {
     rival("lost", "mine", NAN, 0, "mine", 1);
     rival("alone", "base", 1, 0, NULL, -1);
     rival("alone", "mine", NAN, 0, NULL, -1);
-    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\ngemm: mine is fastest in 3 of 3, 2.00x to 4.00x base [1.80, 4.40]\n"
-                                        "scan: base is fastest, 2.00x slow [1.82, 2.22]\n"
-                                        "sum: mine is fastest in 2 of 4, 2.00x base [1.98, 2.02]; base in 1; nobody\n"
-                                        "surely in 1\n"
+    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\ngemm: mine is fastest in 3 of 3 comparisons\n"
+                                        "scan: base is fastest\n"
+                                        "sum: mine is fastest in 2 of 4 comparisons\n"
+                                        "sum: base is fastest in 1 of 4 comparisons\n"
+                                        "sum: no significant winner in 1 of 4 comparisons\n"
                                         "sort: no significant winner\n\n");
-    clear();
-    for (int i = 0; i < 31; i++) {
-        char* name = (char*)malloc(16);
-        snprintf(name, 16, "op%d", i);
-        rival(name, "base", 1, 0, "mine", 1), rival(name, "mine", 2, 0.1, "mine", 1);
-    }
-    CHECK_HAS(shown(80, 0, NULL, NULL), "\nop29: mine is fastest, 2.00x base [1.80, 2.20]\n"
-                                        "and 1 more: -v tells of all\n");
-    for (int i = 0; i < 62; i += 2) free((void*)records[i].operation);
     clear();
 }
 
@@ -351,16 +346,14 @@ static void test_intervals(void) {
     add("one", "default", 1, 1);
     add("two", "default", 1, 1);
     CHECK_HAS(shown(80, 0, NULL, NULL),
-              "\n\n+-: 95 % of the median and its bias within one process (--procs N: over N)\n\n2 cases");
-    CHECK_HAS(shown(45, 0, NULL, NULL), "within\none process (--procs N: over N)\n\n2 cases");
+              "\n\n+-: 95 % of the median and its bias within one process; other processes may\n"
+              "differ by more\n\n2 cases");
     records[0].processes = records[1].processes = 5;
-    CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % over 5 processes\n\n2 cases");
+    CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % over several processes\n\n2 cases");
     CHECK_INT(times("+-:"), 1);
     CHECK(!strstr(shown(80, 1, NULL, "time,samples"), "+-"));
-    records[1].processes = 3; // an interrupted run
-    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % over 3 to 5 processes\n\n2 cases");
-    records[0].precision = NAN; // too few samples, say
-    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % over 3 processes\n\n2 cases");
+    records[0].precision = NAN; // too few samples, for example
+    CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % over several processes\n\n2 cases");
     records[1].status = KB_FAILED;
     CHECK(!strstr(shown(80, 0, NULL, NULL), "+-:"));
     clear();
@@ -401,9 +394,9 @@ static void test_texts(void) {
                                 "a\rb\x7f";
     records[1].implementation = "\xe6\xa0\xb8\xe5\xbf\x83"
                                 "e\xcc\x81";
-    CHECK_HAS(shown(80, 0, NULL, NULL), " \\x9b2J\\u202ea b\\x7f     1.000  0.10%\n"
+    CHECK_HAS(shown(80, 0, NULL, NULL), " \\x9b2J\\u202ea b\\x7f       1.000  0.10%\n"
                                         " \xe6\xa0\xb8\xe5\xbf\x83"
-                                        "e\xcc\x81                   1.000  0.10%\n");
+                                        "e\xcc\x81                     1.000  0.10%\n");
     clear();
 }
 
