@@ -1411,14 +1411,14 @@ class Extraction:
                 b.append(f"    double* magnitude{k} = KB_ALLOC_HOST(kb, double, {scaled(t['samples'], t['scales'])});")
         b.append(f"    if ({' || '.join('!' + x for x in made)}) return;")
         b.append("    for (int64_t k = 0; k < samples; k += step > 1 ? 1 : samples) {")
-        b.append("        double* out[2 * KBK_OUTS] = {};")
+        b.append("        double* parts[2 * KBK_OUTS] = {};")
         for k, t in outs:
-            b.append(f"        out[{k}] = want{k}" + ("" if t["whole"] else " + " + scaled("k", t["per"])) + ";")
+            b.append(f"        parts[{k}] = want{k}" + ("" if t["whole"] else " + " + scaled("k", t["per"])) + ";")
             if t["scales"]:
                 shift = "" if t["whole"] else " + " + scaled("k", t["scales"])
-                b.append(f"        out[KBK_OUTS + {k}] = magnitude{k}{shift};")
+                b.append(f"        parts[KBK_OUTS + {k}] = magnitude{k}{shift};")
         last = "step > 1 ? first + k * step + 1 : units"
-        b.append(f"        {self.base}_ref(&s, {self.size}, in, out, first + k * step, {last});")
+        b.append(f"        {self.base}_ref(&s, {self.size}, in, parts, first + k * step, {last});")
         b.append("    }")
         of_f32, of_type = checks_of(self.header, row, self.dtype)
         for k, t in outs:
