@@ -4653,7 +4653,9 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
     kbki_pair p = kbki_pair::none();
     for (int64_t c = threadIdx.x; c < cols; c += 256) p.add(kbki_float(x[c]));
     p = kbki_tree<kbki_pair, 256>(p, s);
-    for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - p.m) / p.s);
+    const kbki_base base(p.m);
+    for (int64_t c = threadIdx.x; c < cols; c += 256)
+        y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
 struct kbki_softmax_scale {

@@ -333,7 +333,10 @@ def run(suite, path, only):
             for k, v in shape:
                 words += ['-a', '%s=%s' % (k, v)]
             print(' '.join(words), flush=True)
-            subprocess.run(words + ['--json', out])
+            done = subprocess.run(words + ['--json', out])
+            if not os.path.exists(out):
+                print('%s left no records (exit code %d)' % (suite, done.returncode), file=sys.stderr)
+                continue
             with open(out) as f:
                 new = [r for r in json.load(f) if r['status'] == 'ok' and
                        where_of(r['operation'], r['params']) == shape_text(r['operation'], dict(shape))]
