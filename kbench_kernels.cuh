@@ -747,8 +747,8 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync)              \
     word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop)     \
     word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash)          \
-    word(flashmma) word(flashws) word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
-    word(cudart) word(cublas) word(cublaslt)
+    word(flashmma) word(flashws) word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm)                \
+    word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
     KBK_OPS_ACTIVATION(row) KBK_OPS_DROPOUT(row) KBK_OPS_SOFTMAX(row) KBK_OPS_LAYERNORM(row)                     \
@@ -2868,24 +2868,27 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
            norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
            can dominate the norm
     ladder as above; bulk: add only */
-/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       457.2 us   83 %      -  one element per thread
-     2 stride      433.6 us   87 % 1.05 x  device-sized grid, grid-stride loop
-     3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.1 us  104 % 1.00 x  two 16-byte vectors per input in flight
-     5 bulk        372.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
+/*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
+    2 stride 575.1 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    519.1 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 521.9 us 118 % 0.99 x   32 83 % 91 %         0  two 16-byte vectors per input in flight
+    5 bulk   537.8 us 114 % 0.97 x   31 25 % 89 %    1274 k  pipeline of bulk copies (cp.async.bulk)
     end of measured */
-/*  measured mul fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       457.4 us   83 %      -  one element per thread
-     2 stride      433.1 us   88 % 1.06 x  device-sized grid, grid-stride loop
-     3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.2 us  104 % 1.00 x  two 16-byte vectors per input in flight
+/*  measured mul fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
+    2 stride 574.9 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    519.1 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 521.7 us 118 % 0.99 x   32 83 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
-/*  measured div fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       467.7 us   81 %      -  one element per thread
-     2 stride      439.9 us   86 % 1.06 x  device-sized grid, grid-stride loop
-     3 vec         364.0 us  104 % 1.21 x  16-byte accesses
-     4 unroll      364.6 us  104 % 1.00 x  two 16-byte vectors per input in flight
+/*  measured div fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  581.7 us 105 %      -   16 77 % 82 %         0  one element per thread
+    2 stride 578.5 us 106 % 1.01 x   32 97 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    519.1 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 519.9 us 118 % 1.00 x   34 66 % 92 %         0  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
@@ -2972,29 +2975,33 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     check  2 ulp
     ladder as every element-wise operation
     bound by   memory */
-/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive       781.5 us   65 %      -  one element per thread
-     2 stride      696.4 us   73 % 1.12 x  device-sized grid, grid-stride loop
-     3 vec         496.1 us  102 % 1.40 x  16-byte accesses
-     4 unroll      499.9 us  101 % 0.99 x  two 16-byte vectors in flight
-     5 bulk        527.8 us   96 % 0.95 x  bulk copies in and out
-    99 cudart      499.1 us  102 %      -  cudaMemcpyAsync
+/*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+     1 naive  885.2 us  93 %      -    8 73 % 72 %         0  one element per thread
+     2 stride 876.9 us  94 % 1.01 x   26 97 % 73 %         0  device-sized grid, grid-stride loop
+     3 vec    703.9 us 117 % 1.25 x   22 85 % 90 %         0  16-byte accesses
+     4 unroll 706.2 us 116 % 1.00 x   27 84 % 90 %         0  two 16-byte vectors in flight
+     5 bulk   737.6 us 111 % 0.96 x   18  6 % 86 %         0  bulk copies in and out
+    99 cudart 706.7 us 116 %      -    - 82 % 90 %         0  cudaMemcpyAsync
     end of measured */
-/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive       631.0 us   38 %      -  one element per thread
-     2 unroll      228.6 us  104 % 2.76 x  two 16-byte stores per thread
-    99 cudart      232.6 us  102 %      -  driver memset of 32- or 16-bit words
+/*  measured fill run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+     1 naive  631.0 us  59 %      -    8 14 % 50 %         0  one element per thread
+     2 unroll 323.9 us 116 % 1.95 x   14 85 % 97 %         0  two 16-byte stores per thread
+    99 cudart 327.2 us 115 %      -    - 77 % 96 %         0  driver memset of 32- or 16-bit words
     end of measured */
-/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 vec         245.1 us   98 %      -  16-byte accesses, the last CTA folds
-     2 unroll      239.3 us  101 % 1.02 x  four 16-byte vectors in flight
+/*  measured read run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, the last CTA folds
+    2 unroll 346.2 us 117 % 1.00 x   32 98 % 93 %       611  four 16-byte vectors in flight
     end of measured */
-/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive       918.0 us   83 %      -  one element per thread
-     2 stride      873.5 us   87 % 1.05 x  device-sized grid, grid-stride loop
-     3 vec         730.0 us  104 % 1.20 x  16-byte accesses
-     4 unroll      732.9 us  104 % 1.00 x  two vectors per input in flight
-     5 bulk        748.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
+/*  measured triad run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                time  peak   gain regs  occ DRAM conflicts
+    1 naive  1153 us 107 %      -   12 77 % 83 %         0  one element per thread
+    2 stride 1159 us 106 % 0.99 x   24 98 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    1044 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 1049 us 117 % 1.00 x   32 83 % 91 %         0  two vectors per input in flight
+    5 bulk   1078 us 114 % 0.97 x   31 25 % 89 %    2540 k  pipeline of bulk copies (cp.async.bulk)
     end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_fill_run KBK_CHECK_copy_run
@@ -3358,16 +3365,19 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
                that it is in the cache that it fits into
     bound by   latency alone: dependent loads cannot overlap */
-/*  measured strided run: f32 8388608, stride 32, NVIDIA H200, 2026-11-24
-     1 naive       147.3 us   11 %      -  one element per thread
-     2 unroll      152.1 us   10 % 0.97 x  four independent reads per thread
+/*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time peak   gain regs  occ DRAM conflicts
+    1 naive  203.1 us 10 %      -   10 85 % 84 %         0  one element per thread
+    2 unroll 206.9 us 10 % 0.98 x   30 85 % 82 %         0  four independent reads per thread
     end of measured */
-/*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H200, 2026-11-24
-     1 naive       952.0 us   13 %      -  one element per thread
-     2 unroll      957.5 us   13 % 0.99 x  eight indices, then eight reads
+/*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H100 80GB HBM3, 2026-11-26
+                time peak   gain regs  occ DRAM conflicts
+    1 naive  1204 us 17 %      -   10 84 % 62 %         0  one element per thread
+    2 unroll 1208 us 17 % 1.00 x   32 91 % 62 %         0  eight indices, then eight reads
     end of measured */
-/*  measured chase run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive        5509 us    0 % -  one thread, dependent loads
+/*  measured chase run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+               time peak regs occ DRAM conflicts
+    1 naive 5680 us  0 %   26 2 %  0 %         0  one thread, dependent loads
     end of measured */
 #define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_gather_run KBK_CHECK_strided_run
@@ -3552,27 +3562,32 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     bytes  0
     check  nothing to check
     1 naive    one warp that does nothing: the launch overhead */
-/*  measured h2d run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    35.28 ms    0 %      -  staged by the driver
-     2 pinned       4841 us    1 % 7.29 x  direct DMA
-     3 sm           5227 us    1 % 0.93 x  a kernel on mapped memory
+/*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                   time peak   gain regs  occ DRAM conflicts
+    1 pageable 32.00 ms  0 %      -    -  0 %  0 %         0  staged by the driver
+    2 pinned    4895 us  2 % 6.54 x    -  0 %  2 %         0  direct DMA
+    3 sm        5293 us  2 % 0.92 x   27 86 %  1 %         0  a kernel on mapped memory
     end of measured */
-/*  measured d2h run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    19.97 ms    0 %      -  staged by the driver
-     2 pinned       4860 us    1 % 4.11 x  direct DMA
-     3 sm           5097 us    1 % 0.95 x  a kernel on mapped memory
+/*  measured d2h run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                   time peak   gain regs  occ DRAM conflicts
+    1 pageable 19.14 ms  0 %      -    -  0 %  0 %         0  staged by the driver
+    2 pinned    4883 us  2 % 3.92 x    -  0 %  2 %         0  direct DMA
+    3 sm        5131 us  2 % 0.95 x   27 82 %  2 %         0  a kernel on mapped memory
     end of measured */
-/*  measured d2d run: f32 67108864, NVIDIA H200, 2026-11-24
-     3 sm          124.2 us  102 % -  the unrolled copy
-    99 cudart      123.2 us  102 % -  cudaMemcpyAsync
+/*  measured d2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak regs  occ DRAM conflicts
+     3 sm     173.6 us 115 %   27 84 % 89 %         0  the unrolled copy
+    99 cudart 172.7 us 116 %    - 82 % 89 %         0  cudaMemcpyAsync
     end of measured */
-/*  measured alloc run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 malloc      296.5 us      -      -  cudaMalloc, cudaFree
-     2 async       853.6 us      - 0.35 x  a pool that returns its memory
-     3 pool         1.32 us      -  649 x  a pool that keeps its memory
+/*  measured alloc run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time   gain occ DRAM conflicts
+    1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
+    2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns its memory
+    3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
-/*  measured null run: f32 1, NVIDIA H200, 2026-11-24
-     1 naive        0.46 us      - -  an empty kernel
+/*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
+               time regs occ DRAM conflicts
+    1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
 #define KBK_CHECK_h2d_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_d2h_run KBK_CHECK_h2d_run
@@ -3712,11 +3727,12 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  bit-exact
     ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
-/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       392.2 us   64 %      -  one element per thread
-     2 stride      344.6 us   73 % 1.14 x  device-sized grid, grid-stride loop
-     3 vec         247.9 us  102 % 1.39 x  16-byte accesses
-     4 unroll      249.1 us  101 % 1.00 x  two 16-byte vectors in flight
+/*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  443.2 us  92 %      -   10 73 % 71 %         0  one element per thread
+    2 stride 437.6 us  94 % 1.01 x   22 96 % 72 %         0  device-sized grid, grid-stride loop
+    3 vec    350.2 us 117 % 1.25 x   22 85 % 90 %         0  16-byte accesses
+    4 unroll 350.7 us 117 % 1.00 x   24 86 % 90 %         0  two 16-byte vectors in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
@@ -3752,26 +3768,29 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
                error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
-/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       370.5 us   34 %      -  one element per thread, exp2 and polynomial
-     2 stride      283.3 us   45 % 1.31 x  device-sized grid, grid-stride loop
-     3 vec         148.5 us   85 % 1.91 x  16-byte accesses
-     4 unroll      138.1 us   91 % 1.08 x  two 16-byte vectors in flight
-     6 approx      124.3 us  101 % 1.11 x  logistic of a short polynomial
+/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  393.2 us  51 %      -   10 77 % 40 %         0  one element per thread, exp2 and polynomial
+    2 stride 308.1 us  65 % 1.28 x   14 95 % 51 %         0  device-sized grid, grid-stride loop
+    3 vec    173.7 us 115 % 1.77 x   32 83 % 89 %         0  16-byte accesses
+    4 unroll 174.6 us 115 % 0.99 x   32 82 % 88 %         0  two 16-byte vectors in flight
+    6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic of a short polynomial
     end of measured */
-/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       380.6 us   33 %      -  one element per thread, exp and divide
-     2 stride      284.8 us   44 % 1.34 x  device-sized grid, grid-stride loop
-     3 vec         140.6 us   90 % 2.03 x  16-byte accesses
-     4 unroll      142.5 us   89 % 0.99 x  two 16-byte vectors in flight
-     6 approx      124.3 us  102 % 1.15 x  hardware exp2 and reciprocal
+/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  403.7 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
+    2 stride 309.8 us  65 % 1.30 x   18 96 % 50 %         0  device-sized grid, grid-stride loop
+    3 vec    173.1 us 116 % 1.79 x   28 87 % 89 %         0  16-byte accesses
+    4 unroll 174.6 us 115 % 0.99 x   32 90 % 88 %         0  two 16-byte vectors in flight
+    6 approx 173.4 us 115 % 1.01 x   31 87 % 89 %         0  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       374.9 us   34 %      -  one element per thread, exp and divide
-     2 stride      277.9 us   45 % 1.35 x  device-sized grid, grid-stride loop
-     3 vec         134.2 us   94 % 2.07 x  16-byte accesses
-     4 unroll      130.7 us   97 % 1.03 x  two 16-byte vectors in flight
-     6 approx      124.3 us  101 % 1.05 x  hardware exp2 and reciprocal
+/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  398.2 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
+    2 stride 304.6 us  65 % 1.31 x   19 96 % 51 %         0  device-sized grid, grid-stride loop
+    3 vec    172.7 us 115 % 1.76 x   28 86 % 89 %         0  16-byte accesses
+    4 unroll 174.1 us 115 % 0.99 x   32 90 % 89 %         0  two 16-byte vectors in flight
+    6 approx 173.6 us 115 % 1.00 x   30 86 % 89 %         0  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBK_CHECK_gelu_erf_fwd KBKI_CHECK_ACTIVATION
@@ -3899,26 +3918,29 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
-/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       402.1 us   47 %      -  one element per thread, exp2 and polynomial
-     2 stride      336.1 us   56 % 1.20 x  device-sized grid, grid-stride loop
-     3 vec         183.4 us  103 % 1.83 x  16-byte accesses
-     4 unroll      182.4 us  104 % 1.01 x  two vectors per input in flight
-     6 approx      181.7 us  104 % 1.00 x  polynomial of degree 8 instead of 14
+/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  429.3 us  61 %      -   13 79 % 55 %         0  one element per thread, exp2 and polynomial
+    2 stride 381.7 us  68 % 1.12 x   15 96 % 62 %         0  device-sized grid, grid-stride loop
+    3 vec    256.9 us 102 % 1.49 x   32 86 % 92 %         0  16-byte accesses
+    4 unroll 258.4 us 101 % 0.99 x   32 82 % 91 %         0  two vectors per input in flight
+    6 approx 258.0 us 101 % 1.00 x   32 84 % 91 %         0  polynomial of degree 8 instead of 14
     end of measured */
-/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       427.3 us   44 %      -  one element per thread, exp and divide
-     2 stride      367.6 us   51 % 1.16 x  device-sized grid, grid-stride loop
-     3 vec         211.2 us   90 % 1.74 x  16-byte accesses
-     4 unroll      200.1 us   95 % 1.06 x  two vectors per input in flight
-     6 approx      181.7 us  104 % 1.10 x  hardware exp2 and reciprocal
+/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  452.0 us  67 %      -   19 80 % 53 %         0  one element per thread, exp and divide
+    2 stride 403.0 us  75 % 1.12 x   20 95 % 59 %         0  device-sized grid, grid-stride loop
+    3 vec    257.2 us 118 % 1.57 x   31 84 % 92 %         0  16-byte accesses
+    4 unroll 258.0 us 117 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
+    6 approx 257.9 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       418.5 us   45 %      -  one element per thread, exp and divide
-     2 stride      351.6 us   54 % 1.19 x  device-sized grid, grid-stride loop
-     3 vec         187.5 us  101 % 1.87 x  16-byte accesses
-     4 unroll      181.2 us  104 % 1.04 x  two vectors per input in flight
-     6 approx      181.4 us  104 % 1.00 x  hardware exp2 and reciprocal
+/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  444.5 us  68 %      -   19 79 % 54 %         0  one element per thread, exp and divide
+    2 stride 392.4 us  77 % 1.13 x   20 96 % 61 %         0  device-sized grid, grid-stride loop
+    3 vec    256.8 us 118 % 1.53 x   31 88 % 92 %         0  16-byte accesses
+    4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
+    6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
@@ -4066,15 +4088,17 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
                first is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
-/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       688.8 us   18 %      -  one Philox call per element
-     2 vec         133.2 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
-     3 unroll      123.9 us  102 % 1.07 x  two vectors in flight
+/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
+    2 vec    172.5 us 116 % 4.00 x   24 85 % 90 %         0  16-byte accesses, a Philox call per vector
+    3 unroll 173.2 us 116 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
-/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       688.7 us   18 %      -  one Philox call per element
-     2 vec         133.1 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
-     3 unroll      124.0 us  102 % 1.07 x  two vectors in flight
+/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
+    2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
+    3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
@@ -4582,7 +4606,9 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
                                                         apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
     3 online   online softmax, CTA per row           <- two reads and one reduction: one pass finds maximum and sum
-                                                        (Milakov & Gimelshein 2018)
+                                                        (Milakov & Gimelshein 2018). No gain for rows of 16 KiB: the
+                                                        third read of block comes from L1, and the update adds an
+                                                        exponential per element (DRAM 72 % instead of 78 %)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read; rows of 64 to 112 KiB as rung 5
     5 shared   persistent kernel; while a row is processed, cp.async prefetches the next rows into shared memory
@@ -4593,13 +4619,14 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
                row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
                different alignments modulo 16 bytes, they are read element by element */
-/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
-     2 block        78.7 us   80 % 19.1 x  CTA per row, shared-memory tree, three reads
-     3 online      129.8 us   49 % 0.61 x  warp per row, online softmax, two reads
-     4 onepass      61.3 us  103 % 2.12 x  16-byte loads, row in registers, one read
-     5 shared       63.8 us   99 % 0.96 x  next rows prefetched into shared memory
-     6 cluster     116.9 us   54 % 0.55 x  row split over a cluster, up to 512 KiB
+/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1474 us   7 %      -   31  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 block    97.0 us 100 % 15.2 x   31 89 % 78 %      56 k  CTA per row, shared-memory tree, three reads
+    3 online  105.5 us  92 % 0.92 x   26 88 % 74 %      37 k  online softmax: two reads, one reduction
+    4 onepass  83.9 us 116 % 1.26 x   32 93 % 88 %      18 k  16-byte loads, row in registers, one read
+    5 shared   86.3 us 112 % 0.97 x   42 59 % 86 %      75 k  next rows prefetched into shared memory
+    6 cluster 130.3 us  74 % 0.66 x   46 49 % 57 %      15 k  row split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -5103,12 +5130,13 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        1657 us    6 %      -  thread per row, two uncoalesced passes
-     2 warp        182.2 us   52 % 9.09 x  warp per row, shuffles, two reads
-     3 onepass      90.0 us  105 % 2.02 x  16-byte loads, rows in registers, one read
-     4 shared       92.5 us  103 % 0.97 x  next rows prefetched into shared memory
-     5 cluster     116.2 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
+/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1644 us   9 %      -   32  6 % 12 %         0  thread per row, two uncoalesced passes
+    2 warp    245.8 us  61 % 6.69 x   32 90 % 80 %         0  warp per row, shuffles, two reads
+    3 onepass 126.1 us 118 % 1.95 x   48 59 % 91 %      16 k  16-byte loads, rows in registers, one read
+    4 shared  128.9 us 116 % 0.98 x   76 36 % 89 %     102 k  next rows prefetched into shared memory
+    5 cluster 146.8 us 102 % 0.88 x   48 50 % 80 %      12 k  rows split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -5524,12 +5552,13 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        1822 us    3 %      -  thread per row, three uncoalesced passes
-     2 warp        190.8 us   33 % 9.55 x  warp per row, shuffles, re-reads from cache
-     3 onepass      62.7 us  101 % 3.04 x  16-byte loads, row in registers, one read
-     4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows prefetched
-     5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1466 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 warp    239.1 us  41 % 6.13 x   35 60 % 59 %         8  warp per row, shuffles, re-reads from cache
+    3 onepass  85.8 us 114 % 2.79 x   44 58 % 86 %      21 k  16-byte loads, row in registers, one read
+    4 persist  87.2 us 112 % 0.98 x   84 25 % 85 %      6334  w and b in registers, next rows prefetched
+    5 cluster 196.5 us  50 % 0.44 x   53 50 % 38 %      8908  row split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6428,11 +6457,12 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      244.5 us   39 %      -  one atomic per element
-     2 split       291.7 us   33 % 0.84 x  dx, then column sums: two reads
-     3 ticket      156.3 us   61 % 1.87 x  column sums per CTA, added in index order
-     4 onepass      95.3 us  100 % 1.64 x  one read, rows and sums in registers
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 atomic  271.7 us  55 %      -   32 90 % 58 %      5726  one atomic per element
+    2 split   374.2 us  40 % 0.73 x   32 92 % 75 %      2706  dx, then column sums: two reads
+    3 ticket  182.9 us  81 % 2.05 x   40 60 % 66 %        27  column sums per CTA, added in index order
+    4 onepass 130.8 us 114 % 1.40 x   81 48 % 89 %     112 k  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6872,12 +6902,13 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        1418 us    4 %      -  thread per row, two uncoalesced passes
-     2 warp        125.7 us   50 % 11.3 x  warp per row, shuffles, re-reads from cache
-     3 onepass      61.7 us  103 % 2.04 x  16-byte loads, row in registers, one read
-     4 persist      63.8 us  100 % 0.97 x  w in registers, next rows prefetched
-     5 cluster     107.4 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1131 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
+    2 warp    160.7 us  61 % 7.04 x   28 89 % 72 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  85.0 us 115 % 1.89 x   32 93 % 87 %      20 k  16-byte loads, row in registers, one read
+    4 persist  86.5 us 113 % 0.98 x   64 48 % 86 %      12 k  w in registers, next rows prefetched
+    5 cluster 125.4 us  78 % 0.69 x   44 49 % 60 %      6686  row split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6913,11 +6944,12 @@ KBKI_REF(rmsnorm_fwd) {
     4 onepass  rows and column sums in registers, the next rows prefetched into shared memory
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      211.9 us   45 %      -  one atomic per element
-     2 split       284.8 us   33 % 0.74 x  dx, then column sums: two reads
-     3 ticket      147.5 us   65 % 1.93 x  column sums per CTA, added in index order
-     4 onepass      93.5 us  102 % 1.58 x  one read, rows and sums in registers
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 atomic  239.1 us  62 %      -   32 88 % 64 %      9937  one atomic per element
+    2 split   372.2 us  40 % 0.64 x   31 93 % 76 %      15 k  dx, then column sums: two reads
+    3 ticket  174.7 us  85 % 2.13 x   40 60 % 68 %      12 k  column sums per CTA, added in index order
+    4 onepass 129.6 us 115 % 1.35 x   80 46 % 89 %     110 k  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6973,11 +7005,12 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-24
-     1 atomic      471.0 ms    0 %      -  one atomic per thread
-     2 shared      248.2 us   97 % 1898 x  tree per CTA, one atomic per CTA
-     3 warp        252.3 us   95 % 0.98 x  shuffles, one atomic per warp
-     4 ticket      241.4 us   99 % 1.05 x  16-byte loads, last CTA finishes in order
+/*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 atomic 471.8 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
+    2 shared 354.9 us 115 % 1329 x   26 99 % 91 %       856  tree per CTA, one atomic per CTA
+    3 warp   356.9 us 114 % 0.99 x   26 97 % 90 %         0  shuffles, one atomic per warp
+    4 ticket 372.5 us 109 % 0.96 x   40 52 % 86 %       169  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
@@ -7146,10 +7179,11 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      235.7 ms    0 %      -  one atomic per thread
-     2 block       238.8 us   50 %  987 x  sum per CTA, one atomic per CTA
-     3 ticket      122.0 us   98 % 1.96 x  16-byte loads, last CTA finishes
+/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 atomic 235.8 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
+    2 block  259.9 us  78 %  907 x   18 99 % 62 %       406  sum per CTA, one atomic per CTA
+    3 ticket 173.9 us 117 % 1.49 x   32 78 % 93 %       446  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_MSE_CTAS 4096 // most partial sums
@@ -7298,9 +7332,10 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
                so that stores of one CTA overlap with loads of the next
     bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
                bytes, they are read element by element */
-/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
-     1 naive       392.2 us   48 %      -  one element per thread
-     2 unroll      182.4 us  104 % 2.15 x  two 16-byte vectors per input in flight
+/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  420.7 us  72 %      -   14 78 % 57 %         0  one element per thread
+    2 unroll 259.0 us 117 % 1.62 x   32 80 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7409,12 +7444,13 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                                                       <- enough bytes in flight, few instructions. A long row has a
                CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        1110 us   23 %      -  thread per row, uncoalesced
-     2 split       945.5 us   27 % 1.17 x  two kernels: products to memory, row sums
-     3 matmul       2914 us    9 % 0.32 x  a GEMM with one column, mostly padding
-     4 warp        242.5 us  105 % 12.0 x  warp per row, shuffles, one read
-     5 vec         235.2 us  108 % 1.03 x  16-byte loads, several rows in flight
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   1109 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
+    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3289  two kernels: products to memory, row sums
+    3 matmul  2874 us  14 % 0.43 x   32 97 % 11 %    1117 k  a GEMM with one column, mostly padding
+    4 warp   355.6 us 114 % 8.08 x   32 93 % 90 %       603  warp per row, shuffles, one read
+    5 vec    335.9 us 121 % 1.06 x   40 72 % 96 %     103 k  16-byte loads, several rows in flight
     end of measured */
 #define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7653,13 +7689,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
                                              <- DRAM loses time at each change between reading and writing
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        7958 us    6 %      -  thread per element of dx, per column of dw
-     2 split        1746 us   29 % 4.56 x  product to memory, its column sums, dx
-     3 matmul       5885 us    9 % 0.30 x  two GEMMs, K = 1 and M = 1
-     4 ticket      923.6 us   55 % 6.37 x  column sums per CTA, added in order; dx
-     5 fused       540.5 us   94 % 1.71 x  dx and dw from one pass, 16-byte accesses
-     6 vec         477.3 us  107 % 1.13 x  large data: one kernel reads, one writes
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   7719 us  11 %      -   28 38 %  8 %         0  thread per element of dx, per column of dw
+    2 split   2036 us  40 % 3.79 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
+    3 matmul  5815 us  14 % 0.35 x   32 63 % 11 %     816 k  two GEMMs, K = 1 and M = 1
+    4 ticket  1004 us  82 % 5.79 x   28 78 % 64 %       227  column sums per CTA, added in order; dx
+    5 fused  750.2 us 109 % 1.34 x   60 50 % 85 %         0  dx and dw from one pass, 16-byte accesses
+    6 vec    678.4 us 121 % 1.11 x   64 66 % 94 %       827  large data: one kernel reads, one writes
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7930,11 +7967,12 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
                multiples of 16 bytes; otherwise padded runs */
-/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-24
-     1 naive        2052 us   12 %      -  one element per thread, strided writes
-     2 shared      715.6 us   35 % 2.87 x  32 x 32 tile in shared memory, bank conflicts
-     3 padded      422.3 us   60 % 1.69 x  32 x 33 tile, no conflicts
-     4 vec         255.6 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
+/*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   2717 us  15 %      -   16 81 % 14 %         0  one element per thread, strided writes
+    2 shared 749.7 us  55 % 3.62 x   24 96 % 42 %     131 M  32 x 32 tile in shared memory, bank conflicts
+    3 padded 482.4 us  85 % 1.55 x   24 96 % 65 %     259 k  32 x 33 tile, no conflicts
+    4 vec    361.2 us 113 % 1.34 x   42 59 % 87 %     128 k  4 x 4 or 8 x 8 per thread, 16-byte accesses
     end of measured */
 #define KBK_CHECK_transpose_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8100,10 +8138,11 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
                on. With a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
                unaligned start is read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
-     2 online      598.6 us   33 % 2.38 x  CTA per row, online softmax, one read
-     3 unroll      191.5 us  102 % 3.13 x  16-byte vectors, four in flight per thread
+/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 split   1729 us  18 %      -   32 96 % 71 %      32 k  log-softmax to memory in f32, then a gather
+    2 online 605.7 us  51 % 2.86 x   29 95 % 41 %      1238  CTA per row, online softmax, one read
+    3 unroll 270.3 us 115 % 2.24 x   54 48 % 91 %      13 k  16-byte vectors, four in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8373,9 +8412,10 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. If x and dx have different alignments modulo 16 bytes,
                they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
                Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
-/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 naive        1623 us   24 %      -  one element per thread
-     2 unroll      391.4 us  100 % 4.15 x  16-byte vectors, two in flight per thread
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   1677 us  37 %      -   20 82 % 29 %         0  one element per thread
+    2 unroll 540.3 us 116 % 3.10 x   32 89 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8578,11 +8618,12 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
                different alignments modulo 16 bytes */
-/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll
-     2 fused       484.9 us   80 % 1.21 x  CTA per row, second read backwards
-     3 shared      420.5 us   93 % 1.15 x  row in shared memory, one read
-     4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums by DSMEM
+/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 split   812.2 us  77 %      -   54 75 % 90 %      13 k  fwd unroll, then bwd unroll
+    2 fused   706.6 us  89 % 1.15 x   62 43 % 87 %      17 k  CTA per row, second read backwards
+    3 shared  573.3 us 109 % 1.23 x   64 39 % 85 %    1124 k  row in shared memory, one read
+    4 cluster 593.8 us 106 % 0.97 x   62 46 % 82 %    1388 k  row over 2 to 8 CTAs, sums by DSMEM
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9006,10 +9047,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more loads in flight than a copy. If there are few tokens, each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned */
-/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
-     1 naive        57.4 us   38 %      -  one element per thread
-     2 vec          23.5 us   94 % 2.45 x  warp per token, 16-byte accesses
-     3 unroll       23.4 us   94 % 1.00 x  two vectors per thread, ids first
+/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                time peak   gain regs  occ DRAM conflicts
+    1 naive  62.0 us 48 %      -   16 84 % 39 %         0  one element per thread
+    2 vec    30.3 us 99 % 2.05 x   28 76 % 76 %         0  warp per token, 16-byte accesses
+    3 unroll 30.6 us 98 % 0.99 x   28 84 % 76 %         0  two vectors per thread, ids first
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9178,10 +9220,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
-/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
-     1 atomic       97.4 us   50 %      -  one atomic per element
-     2 vec          79.6 us   61 % 1.22 x  red.global.add.v4.f32
-     3 sorted       50.9 us   95 % 1.56 x  ids sorted, one owner per row of dW
+/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time peak   gain regs  occ DRAM conflicts
+    1 atomic 117.6 us 55 %      -   16 80 % 70 %         0  one atomic per element
+    2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
+    3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted, one owner per row of dW
     end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
 #define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
@@ -9624,7 +9667,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     4 column    1-D block tiling: 64 x 64 tiles, 8 results of a column per thread
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
-                <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy")
+                <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
+                columns are 8 apart read the same banks, 437 M conflicts: no gain in bf16 before rung 6 moves them
     6 vec       loads and stores of four elements, A transposed when it is stored in its tile
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
@@ -9637,17 +9681,18 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     19, 20: >>matmul_select, the production kernel: all of 9 to 16, split-K, batches, any alignment
     99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
-/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
-     1 naive       46.85 ms    5 %           -  one thread per element of C, warps along rows
-     2 coalesced          -      -           -  warps along columns
-     3 shared      22.41 ms   10 % 2.09 x of 1  32 x 32 tiles in shared memory
-     4 column             -      -           -  64 x 64 tiles, 8 results per thread
-     5 regblock     6861 us   31 % 3.27 x of 3  128 x 128 tiles, 8 x 8 results per thread
-     6 vec          3877 us   55 %      1.77 x  loads and stores of 4, A transposed in tiles
-     7 cpasync      3080 us   69 %      1.26 x  cp.async pipeline of four tiles
-     8 warptile     2742 us   78 %      1.12 x  warp tiles, fragment pipeline, split-K
-    20 tf32        381.1 us   89 %      7.19 x  select in TF32 (10 mantissa bits)
-    99 cublas       2675 us   80 %           -  cublasGemmEx, f32 accumulation, no TF32
+/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                     time peak   gain regs   occ DRAM conflicts
+     1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element of C, warps along rows
+     2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  warps along columns
+     3 shared    22.14 ms 10 % 2.06 x   32 100 % 11 %      11 M  32 x 32 tiles in shared memory
+     4 column     8142 us 26 % 2.72 x   40  73 %  8 %     108 M  64 x 64 tiles, 8 results per thread
+     5 regblock   6802 us 31 % 1.20 x  126  24 %  2 %     439 M  128 x 128 tiles, 8 x 8 results per thread
+     6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  loads and stores of 4, A transposed in tiles
+     7 cpasync    3074 us 69 % 1.28 x  128  24 %  6 %      54 M  cp.async pipeline of four tiles
+     8 warptile   2741 us 77 % 1.12 x  231  12 %  4 %      32 M  warp tiles, fragment pipeline, split-K
+    20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  select in TF32 (10 mantissa bits)
+    99 cublas     2655 us 79 %      -  254  12 %  4 %      45 M  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
@@ -10094,7 +10139,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     14 persist  persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
     15 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
-                <- two thirds of the traffic from L2 to shared memory
+                <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
+                epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
     bound by    7 to 10: latency, because loads and products do not overlap. From 11 on: arithmetic; compare with
@@ -10116,27 +10162,28 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                   stage 1   FFF  MM .  FFF  MM      the producer waits for a stage to be empty,
                   stage 2    FFF   MM .  FFF        the consumer for a stage to be full
                   stage 3     FFF    MM .  FFF                                                                */
-/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
-     1 naive       43.11 ms    0 %            -  one thread per element of C, warps along rows
-     2 coalesced          -      -            -  warps along columns
-     3 shared      22.10 ms    1 %  1.95 x of 1  32 x 32 tiles in shared memory
-     4 column             -      -            -  64 x 64 tiles, 8 results per thread
-     5 regblock     7909 us    2 %  2.79 x of 3  128 x 128 tiles, 8 x 8 results per thread
-     6 vec                -      -            -  loads and stores of 4, A transposed in tiles
-     7 warpmma      2632 us    7 %  3.00 x of 5  mma.sync, ldmatrix, tiles loaded by element
-     8 swizzle            -      -            -  16-byte loads to swizzled tiles, 64 deep
-     9 tmaload     421.3 us   41 %  6.25 x of 7  one thread loads the tiles by TMA
-    10 warpgroup   283.5 us   61 %       1.49 x  wgmma reads the tiles in shared memory
-    11 wgmma       211.1 us   82 %       1.34 x  double buffering: loads during products
-    12 ws          195.6 us   88 %       1.08 x  a producer warp fills a pipeline of 4 stages
-    13 coop        180.4 us   96 %       1.08 x  128 x 256 tiles, two consumer warpgroups
-    14 persist     177.9 us   97 %       1.01 x  a CTA per SM loops over the tiles, in bands
-    15 multicast   176.9 us   98 %       1.01 x  pairs of CTAs share the tiles of B
-    16 tma         175.8 us   98 %       1.01 x  TMA stores C, during the next tile
-    17 mma         464.9 us   37 %            -  ldmatrix, mma.sync m16n8k16, one stage
-    18 mmapipe     279.8 us   62 %       1.66 x  mma.sync and a cp.async ring; any alignment
-    19 select      175.6 us   98 % 1.00 x of 16  by shape; any alignment, with copies
-    99 cublas      174.9 us   99 %            -  cublasGemmEx, f32 accumulation, no TF32
+/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                     time  peak         gain regs   occ DRAM conflicts
+     1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element of C, warps along rows
+     2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  warps along columns
+     3 shared    22.00 ms   1 %       2.30 x   32 100 %  4 %    6285 k  32 x 32 tiles in shared memory
+     4 column     7932 us   2 %       2.77 x   40  73 %  2 %     104 M  64 x 64 tiles, 8 results per thread
+     5 regblock   7958 us   2 %       1.00 x  126  24 %  1 %     437 M  128 x 128 tiles, 8 x 8 results per thread
+     6 vec        3442 us   5 %       2.31 x  121  24 %  2 %    2682 k  loads and stores of 4, A transposed in tiles
+     7 warpmma    2641 us   7 %       1.30 x  128  24 %  2 %      52 M  mma.sync, ldmatrix, tiles loaded by element
+     8 swizzle   724.2 us  24 %       3.65 x  128  24 %  8 %     341 k  16-byte loads to swizzled tiles, 64 deep
+     9 tmaload   421.0 us  41 %       1.72 x   95  24 % 14 %      42 k  one thread loads the tiles by TMA
+    10 warpgroup 273.3 us  63 %       1.54 x  158  19 % 18 %         0  wgmma reads the tiles in shared memory
+    11 wgmma     260.4 us  66 %       1.05 x  158  18 % 19 %         0  double buffering: loads during products
+    12 ws        241.1 us  72 %       1.08 x  165   8 % 42 %         0  a producer warp fills a pipeline of 4 stages
+    13 coop      212.9 us  81 %       1.13 x  168  14 % 28 %         0  128 x 256 tiles, two consumer warpgroups
+    14 persist   194.2 us  89 %       1.10 x  168  14 % 27 %         0  a CTA per SM loops over the tiles, in bands
+    15 multicast 195.0 us  88 %       1.00 x  168  19 % 27 %         0  pairs of CTAs share the tiles of B
+    16 tma       174.3 us  99 %       1.12 x  168  19 % 30 %     119 k  TMA stores C, during the next tile
+    17 mma       457.7 us  38 %  1.58 x of 8  242  12 % 12 %      38 k  ldmatrix, mma.sync m16n8k16, one stage
+    18 mmapipe   278.1 us  62 %       1.65 x  248  12 % 19 %      11 k  mma.sync and a cp.async ring; any alignment
+    19 select    173.0 us 100 % 1.01 x of 16  168  14 % 31 %     133 k  by shape; any alignment, with copies
+    99 cublas    172.6 us 100 %            -  168  15 % 31 %     125 k  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
 
@@ -10787,7 +10834,7 @@ __global__ void __launch_bounds__(384)
     kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
 #endif
 }
-// The number of CTAs of the two kernels here: as many clusters of two as the device holds, at most one per pair of tiles.
+// The number of CTAs for multicast and tma: as many clusters of two as the device holds, at most one per pair of tiles.
 template <class T, class Kernel>
 const char* kbki_step_pairs(const kbki_step_maps<T, 256>& m, Kernel* kernel, size_t bytes, int64_t* ctas) {
     cudaLaunchConfig_t cfg = {};
@@ -12964,12 +13011,13 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 
     3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
     and C and both factors aligned. They return an error otherwise. */
-/*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H200, 2026-11-23
-     1 naive       276.4 ms    0 %      -  one thread per element of C
-     2 shared      23.20 ms    0 % 11.9 x  32 x 32 tiles in shared memory, in f32
-     3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, f32 sums every 128 of K
-     4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, split-K
-    99 cublas      100.4 us   90 %      -  cublasLtMatmul, no fast accumulation
+/*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time peak   gain regs   occ DRAM conflicts
+     1 naive  274.6 ms  0 %      -   30  99 %  0 %         0  one thread per element of C
+     2 shared 23.07 ms  0 % 11.9 x   32 100 %  0 %    3287 k  32 x 32 tiles in shared memory, in f32
+     3 tma    118.1 us 74 %  195 x  168  14 % 19 %      96 k  wgmma on 128 x 128, f32 sums every 128 of K
+     4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  by shape: 256 x 128, small tiles, split-K
+    99 cublas  99.4 us 89 %      -  168  15 % 25 %      96 k  cublasLtMatmul, no fast accumulation
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
 KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -13185,10 +13233,11 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
-     1 regblock     3805 us    2 %      -  matmul's kernel, batch in grid.z
-     2 mmapipe     198.1 us   44 % 19.2 x  matmul's kernel, batch in grid.z
-     3 select      115.5 us   75 % 1.72 x  by shape, wgmma; persistent over the batch
-    99 cublas      114.2 us   76 %      -  cublasGemmStridedBatchedEx, no TF32
+                    time peak   gain
+     1 regblock  3805 us  2 %      -  matmul's kernel, batch in grid.z
+     2 mmapipe  198.1 us 44 % 19.2 x  matmul's kernel, batch in grid.z
+     3 select   115.5 us 75 % 1.72 x  by shape, wgmma; persistent over the batch
+    99 cublas   114.2 us 76 %      -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
 KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -13286,15 +13335,16 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                causally masked key has no effect, except in cublas and warpmma, which multiply v by zero
                probabilities */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-     1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
-     2 cublas       1373 us   12 %  121 x  vendor's batched GEMMs, own softmax
-     3 online      20.18 ms    1 % 0.07 x  warp per row, online softmax, 32 keys a time
-     4 flash        6107 us    3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
-     5 warpmma     915.9 us   18 % 6.67 x  mma.sync, loads and products alternate
-     6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
-     7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, warp specialization
-     8 flashrs     231.9 us   72 % 1.13 x  three independent consumers
-     9 flashpp     219.4 us   76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
+                   time peak   gain
+    1 naive    165.5 ms  0 %      -  score matrix in memory, three passes
+    2 cublas    1373 us 12 %  121 x  vendor's batched GEMMs, own softmax
+    3 online   20.18 ms  1 % 0.07 x  warp per row, online softmax, 32 keys a time
+    4 flash     6107 us  3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
+    5 warpmma  915.9 us 18 % 6.67 x  mma.sync, loads and products alternate
+    6 flashmma 385.6 us 43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
+    7 flashws  261.4 us 64 % 1.47 x  wgmma and TMA, warp specialization
+    8 flashrs  231.9 us 72 % 1.13 x  three independent consumers
+    9 flashpp  219.4 us 76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
     end of measured */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0)
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
@@ -14950,12 +15000,13 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked
                row or key has no effect, except in warpmma, which multiplies q, k and do by zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-     1 naive       326.5 ms    0 %      -  both S x S matrices in memory
-     3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, recomputation
-     4 flash       20.29 ms    2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
-     5 warpmma      5266 us    8 % 3.85 x  mma.sync, loads and products alternate
-     6 flashmma     1137 us   37 % 4.63 x  128 keys per CTA, dq by atomics
-     7 flashws     644.5 us   65 % 1.76 x  the same with wgmma and TMA
+                   time peak   gain
+    1 naive    326.5 ms  0 %      -  both S x S matrices in memory
+    3 shared   51.78 ms  1 % 6.31 x  warp per row, then per key, recomputation
+    4 flash    20.29 ms  2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
+    5 warpmma   5266 us  8 % 3.85 x  mma.sync, loads and products alternate
+    6 flashmma  1137 us 37 % 4.63 x  128 keys per CTA, dq by atomics
+    7 flashws  644.5 us 65 % 1.76 x  the same with wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {

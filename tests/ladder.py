@@ -176,14 +176,14 @@ def ladder(op, direction, dtype, rungs, evidence):
     return title, lines
 
 
-HEADS_OF_COLUMNS = ['', '', 'time', 'peak', 'gain', 'regs', 'occupied', 'DRAM', 'conflicts', '']
+HEADS_OF_COLUMNS = ['', '', 'time', 'peak', 'gain', 'regs', 'occ', 'DRAM', 'conflicts', '']
 
 
 def columns(lines, wanted):
     """Lines of text with these columns, right-aligned but for the name and the note."""
     wide = {k: max(len(x[k]) for x in lines) for k in wanted}
-    return ['    ' + '  '.join(x[k].ljust(wide[k]) if k in (1, 9) else x[k].rjust(wide[k]) for k in wanted).rstrip()
-            for x in lines]
+    return ['    ' + ' '.join(x[k].ljust(wide[k]) if k == 1 else ' ' + x[k] if k == 9 else x[k].rjust(wide[k])
+                              for k in wanted).rstrip() for x in lines]
 
 
 def card(key, rungs, evidence):
@@ -371,10 +371,10 @@ def diff(header, op):
 
 def main(argv):
     options, asked = {'--evidence': None, '--root': '.'}, []
-    words = iter(argv)
-    for word in words:
+    left = iter(argv)
+    for word in left:
         if word in options:
-            options[word] = next(words, '')
+            options[word] = next(left, '')
         else:
             asked.append(word)
     root = options['--root']
