@@ -901,7 +901,7 @@ enum {
     KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
 };
 
-// What kbk_verify found.
+// Result of kbk_verify.
 typedef struct kbk_report {
     const char* why;         // NULL: passed
     int64_t bad;             // elements outside their bound
