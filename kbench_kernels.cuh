@@ -315,6 +315,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 /*------------------------------------------------------------------------------------------------------------
   >>table     Every operation and every variant, one row each; there are no other lists.
 ------------------------------------------------------------------------------------------------------------*/
+#ifndef KBK_API_ONLY
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
@@ -789,6 +790,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #undef bf16
 #endif
 // clang-format on
+#endif // KBK_API_ONLY
 
 /*------------------------------------------------------------------------------------------------------------
   >>shapes     Shapes, arguments, tensors, tolerances: the types of the table.
@@ -894,6 +896,35 @@ typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
+// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
+enum {
+    KBK_OWN = 1,
+    KBK_VENDOR = 2,
+    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
+    KBK_COPIES = 8,     // measures a copy by the runtime
+    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
+    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
+    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
+};
+
+// Result of kbk_verify.
+typedef struct kbk_report {
+    const char* why;         // NULL: passed
+    int64_t bad;             // elements outside their bound
+    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
+    double got, want, bound; // of the worst element: |got - want| should be <= bound
+    double norm, norm_bound; // ||got - want|| / ||want||
+} kbk_report;
+
+KBK_FN const char* kbk_dtype_name(int dtype) {
+    return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
+}
+KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
+KBK_FN int kbk_kind_size(int kind, int dtype) {
+    return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
+}
+#ifndef KBK_API_ONLY
+
 // norm, ulps, abs of f32, of f16, of bf16
 // clang-format off
 #define KBKI_CHECKS(n, u, a, n16, u16, a16, nb, ub, ab) {{n, u, a}, {n16, u16, a16}, {nb, ub, ab}}
@@ -914,17 +945,6 @@ typedef struct kbk_op {
     size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: KBKI_WORD_<...> of the variant
     kbk_check check[KBK_DTYPES];
 } kbk_op;
-
-// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
-enum {
-    KBK_OWN = 1,
-    KBK_VENDOR = 2,
-    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
-    KBK_COPIES = 8,     // measures a copy by the runtime
-    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
-    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
-    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
-};
 
 // Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
@@ -970,13 +990,6 @@ enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
 #endif
 enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
-KBK_FN const char* kbk_dtype_name(int dtype) {
-    return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
-}
-KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
-KBK_FN int kbk_kind_size(int kind, int dtype) {
-    return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
-}
 KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
 // Constructors for the tensors of an operation.
@@ -1275,14 +1288,6 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 #define KBKI_HUGE 1e300
 
-typedef struct kbk_report {
-    const char* why;         // NULL: passed
-    int64_t bad;             // elements outside their bound
-    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
-    double got, want, bound; // of the worst element: |got - want| should be <= bound
-    double norm, norm_bound; // ||got - want|| / ||want||
-} kbk_report;
-
 // Spacing of the element type at |x|; at least the least subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
@@ -1402,7 +1407,6 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     return kbki_verify_whole(as, &c, &sum, r);
 }
 
-#ifndef KBK_API_ONLY
 /*------------------------------------------------------------------------------------------------------------
   >>device     What kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the last CTA
                (tickets).
@@ -16413,6 +16417,9 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
 // Fills x with elements i0 .. i0 + n - 1 of tensor id, which must be an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
+// The same as kbk_widen and kbk_narrow: stored elements to doubles and back.
+KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
+KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
 // The same as kbk_verify: 1 if output k is correct.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
@@ -16562,6 +16569,12 @@ KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype,
     if (!x || i0 < 0 || n < 0 || i0 + n > t[id].count) return "no such elements";
     kbk_fill(&t[id], id, dtype, seed, i0, n, x);
     return NULL;
+}
+KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n) {
+    kbk_widen(kind, dtype, p, x, n);
+}
+KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n) {
+    kbk_narrow(kind, dtype, x, p, n);
 }
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r) {
