@@ -472,8 +472,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// source: stats, measured or machine names a member of that struct, which kbi_result_take copies. With code and timed,
-// a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
+// source: stats, measured or machine names a member of that struct, which kbi_result_take copies. With code and
+// timed, a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
@@ -722,7 +722,8 @@ typedef struct kb_output {
     // without them. NULL: any file is replaced.
     const char *begins, *inside;
     int lines;
-    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit code 2.
+    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit
+    // code 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
@@ -2459,9 +2460,9 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// Rounds a float to nearest even. fraction selects the format by its fraction bits: 10 is binary16 (IEEE 754, bias 15),
-// 3 is e4m3 (OCP, bias 7, no infinity), 2 is e5m2 (OCP, bias 15). NaN stays NaN. Overflow gives infinity in binary16
-// and the largest finite value in e4m3 and e5m2.
+// Rounds a float to nearest even. fraction selects the format by its fraction bits: 10 is binary16 (IEEE 754, bias
+// 15), 3 is e4m3 (OCP, bias 7, no infinity), 2 is e5m2 (OCP, bias 15). NaN stays NaN. Overflow gives infinity in
+// binary16 and the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
     uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
@@ -2568,9 +2569,10 @@ static double kbi_minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
-// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi u2).
-// u1 is in (0,1], so the logarithm is finite. u2 = k / 2^24 is split exactly into quarter turns and a remainder within
-// 1/8 turn. There, the Taylor series of sine and cosine have an error below 2^-40. z is rounded to float once.
+// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi
+// u2). u1 is in (0,1], so the logarithm is finite. u2 = k / 2^24 is split exactly into quarter turns and a
+// remainder within 1/8 turn. There, the Taylor series of sine and cosine have an error below 2^-40. z is rounded
+// to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
                                    -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
@@ -2707,7 +2709,8 @@ static double kbi_select(double* a, int64_t n, int64_t k) {
     return a[k];
 }
 
-// Quantile q in [0, 1], type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q, counted from 0. n >= 1.
+// Quantile q in [0, 1], type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q, counted from 0. n
+// >= 1.
 static double kbi_quantile(const double* sorted, int64_t n, double q) {
     const double h = (double)(n - 1) * q;
     const int64_t i = (int64_t)h;
@@ -2735,9 +2738,10 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the upper
-// rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2). 0: no rank
-// reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
+// Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the
+// upper rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2).
+// 0: no rank reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha
+// >= 1e-250.
 static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
     int64_t j = n / 2;
@@ -2779,7 +2783,8 @@ static double kbi_inflation(double r, int64_t n) {
 
 // Effective sample size of n values for their median: n divided by the larger of two variance inflations:
 //   - the inflation of lag 1, correct if the correlation decays from value to value;
-//   - variance of the sums of 10 consecutive blocks relative to that of independent values, times the inflation of the
+//   - variance of the sums of 10 consecutive blocks relative to that of independent values, times the inflation of
+// the
 //     sums' own lag 1. It detects a slow wander under uncorrelated noise.
 // Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide the correlation. If the MAD is 0,
 // signs replace the values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided
@@ -2929,9 +2934,9 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test of 10 block medians against random order, p = 0.0092 (33,508 of the 10! orders); ties lower p. It rejects
-// a step (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33, S = rising
-// minus falling pairs). A test of the values would report drift whenever they are autocorrelated.
+// Exact test of 10 block medians against random order, p = 0.0092 (33,508 of the 10! orders); ties lower p. It
+// rejects a step (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
+// S = rising minus falling pairs). A test of the values would report drift whenever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3047,8 +3052,8 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent normal error of standard deviation sd to both sides of a 95 % interval about `centre`. Both ends
-// become NAN if sd is not usable.
+// Adds an independent normal error of standard deviation sd to both sides of a 95 % interval about `centre`. Both
+// ends become NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -3146,8 +3151,9 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
     s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Degrees of freedom of the prior, from the differences of log variances beyond chance, of cases of similar time (Smyth
-// 2004, section 6.2, with pairs instead of a common mean). 2e6 stands for infinity: no difference beyond chance.
+// Degrees of freedom of the prior, from the differences of log variances beyond chance, of cases of similar time
+// (Smyth 2004, section 6.2, with pairs instead of a common mean). 2e6 stands for infinity: no difference beyond
+// chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -3167,14 +3173,14 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
     return 2.0 * high;
 }
 
-// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. Case c owns the values from
-// values[c * processes] on; NAN if a process gave no value. times: typical times of the cases in one unit.
+// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. Case c owns the values
+// from values[c * processes] on; NAN if a process gave no value. times: typical times of the cases in one unit.
 //
-// The variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004). s0^2 is the prior
-// from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D the degrees of freedom of the other cases.
-// The variance is at least the case's own s^2. reference_variance is the variance of the value that the mean is compared
-// with, relative to one process: 0 for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios
-// vary less than log times and need a separate call.
+// The variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004). s0^2 is the
+// prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D the degrees of freedom of the
+// other cases. The variance is at least the case's own s^2. reference_variance is the variance of the value that
+// the mean is compared with, relative to one process: 0 for the true mean, 1 for one further process, pi / 2m for
+// the median of m. Log ratios vary less than log times and need a separate call.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3225,9 +3231,9 @@ static double kbi_ulp(double x, kb_dtype dtype) {
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: the 2-norm of the difference over
-// that of want; KBI_CHECK_ULP: the difference in units in the last place of got_type. Values that are not finite must
-// be equal; NaN equals NaN.
+// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: the 2-norm of the difference
+// over that of want; KBI_CHECK_ULP: the difference in units in the last place of got_type. Values that are not
+// finite must be equal; NaN equals NaN.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
@@ -3279,8 +3285,8 @@ KBI_SLOW_BEGIN
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A benchmark function that is suspended in its timed loop, on its own stack in the same thread. All implementations of
-// a comparison therefore run on the same core, with the same CUDA context, and one at a time.
+// A benchmark function that is suspended in its timed loop, on its own stack in the same thread. All
+// implementations of a comparison therefore run on the same core, with the same CUDA context, and one at a time.
 typedef struct kbi_fiber {
 #if KBI_FIBERS
     ucontext_t body, conductor;
@@ -3552,15 +3558,15 @@ static void kbi_measured_clear(kbi_measured* m) {
     kbi_roofs_clear(&m->roofs);
 }
 
-// Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same element
-// type.
+// Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same
+// element type.
 typedef struct kbi_meant {
     int base;        // KBI_NO_ROOF: the type has no peak
     unsigned others; // bits of kbi_roof
 } kbi_meant;
 
-// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or for f32
-// narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
+// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or
+// for f32 narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
 static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
     // clang-format off
     enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
@@ -4177,8 +4183,8 @@ enum {
     KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
-// A row: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An argument
-// in brackets is optional and follows a =. Options without a group are not in --help.
+// A row: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An
+// argument in brackets is optional and follows a =. Options without a group are not in --help.
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
@@ -4966,8 +4972,8 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Longest time, in seconds, that the options allow one process for a group of n cases. The baseline of a comparison is
-// sampled twice, because it also runs as its own control.
+// Longest time, in seconds, that the options allow one process for a group of n cases. The baseline of a
+// comparison is sampled twice, because it also runs as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
@@ -5087,7 +5093,8 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // a function that was written for sizes above 0 returns at once if the size is 0, and the return would be timed
+        // a function that was written for sizes above 0 returns at once if the size is 0, and the return would be
+        // timed
         int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
         if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
@@ -5159,7 +5166,8 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
 
 // --- order of the plan ---
 
-// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same case.
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
+// case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map names = KBI_BLANK;
     int n = 0, count = plan->n;
@@ -5793,8 +5801,8 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which adds
-// up to 0.6 us to the reading of events.
+// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which
+// adds up to 0.6 us to the reading of events.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
 typedef struct kbi_shape { // properties of a launch that change the reading of events
@@ -6167,8 +6175,9 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// Time in ns between two readings of the clock with no work in between. The thread's time is read before and after, as
-// around a block. The result is the median of the means of 20 batches: a mean resolves times below the clock's step.
+// Time in ns between two readings of the clock with no work in between. The thread's time is read before and
+// after, as around a block. The result is the median of the means of 20 batches: a mean resolves times below the
+// clock's step.
 static double kbi_measure_wall_bias(void) {
     enum { KBI_BATCHES = 20, KBI_READS = 50 };
     double mean[KBI_BATCHES], scratch[KBI_BATCHES];
@@ -6391,9 +6400,9 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2 MiB;
-// other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256 within 16
-// pages of 4 KiB, which changes offset and cache colour.
+// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2
+// MiB; other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256
+// within 16 pages of 4 KiB, which changes offset and cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6427,8 +6436,9 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
         run->memory.unsaved = true;
 }
 
-// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call, so
-// all blocks are saved if they are small. A block that still has its saved contents is not an input that was set again.
+// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call,
+// so all blocks are saved if they are small. A block that still has its saved contents is not an input that was
+// set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -6497,8 +6507,8 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false: out
-// of memory; nothing was allocated.
+// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false:
+// out of memory; nothing was allocated.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -6601,7 +6611,8 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     return block->data;
 }
 
-// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its size.
+// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its
+// size.
 static void kbi_check_guards(kbi_run* run) {
     static unsigned char guard[2 * KBI_GUARD + 256];
     for (int i = 0; i < run->memory.n; i++) {
@@ -6661,8 +6672,8 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that kb_alloc
-// did not allocate is unknown, so the call is trusted.
+// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that
+// kb_alloc did not allocate is unknown, so the call is trusted.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -7196,8 +7207,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
-// start to its last end. Returns the number of groups, at most `most`.
+// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its
+// first start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -7268,8 +7279,8 @@ static double kbi_single_end(void) {
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
     g->at = 0;
-    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
-    // A single alarm may come from a machine that was suspended.
+    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the
+    // watchdog. A single alarm may come from a machine that was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -7310,7 +7321,8 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
+// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog
+// ended it.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7376,8 +7388,9 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
 // launches of a case (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
-// row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one
+// in a row, which includes the gaps, plus what events read more around this shape. The time that events read
+// bounds it.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7774,8 +7787,9 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     return false;
 }
 
-// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
-// shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
+// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments,
+// threads, shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time
+// of their own.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
@@ -7812,9 +7826,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 }
 
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
-// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
-// proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
-// busy checks give SIDE_STREAM.
+// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone
+// is no proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the
+// block; four busy checks give SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -8471,8 +8485,9 @@ static int64_t kbi_core_cache(void) {
 }
 
 // Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
-// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of the
-// scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes of f32.
+// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of
+// the scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes
+// of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
@@ -8908,8 +8923,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other processes.
-// The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
+// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other
+// processes. The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* page;
@@ -8981,14 +8996,14 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page
-// faults or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction also
-// learn: a loop over one variable was seen to become 7 times as fast.
+// faults or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction
+// also learn: a loop over one variable was seen to become 7 times as fast.
 static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
 static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
 
-// Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the second
-// to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function
-// has returned, because a check of its outputs may tell more.
+// Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the
+// second to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when
+// the function has returned, because a check of its outputs may tell more.
 static void kbi_find_speedup_over_time(kbi_run* run) {
     kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
@@ -9149,8 +9164,8 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Whether the block runs for its checks only, because its time under a tool is meaningless: under valgrind, and for GPU
-// work under compute-sanitizer or a profiler.
+// Whether the block runs for its checks only, because its time under a tool is meaningless: under valgrind, and
+// for GPU work under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -9353,7 +9368,8 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // kb_run's function allocates new outputs at each call, so COMPARED, which runs nothing, left one unwritten
+            // kb_run's function allocates new outputs at each call, so COMPARED, which runs nothing, left one
+            // unwritten
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE:
@@ -9672,9 +9688,9 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: runs and checks the block with inputs from another seed, in the memory that holds the last call's inputs and
-// outputs. A kernel that caches results by the address of its inputs, or skips an existing output, is wrong now.
-// Amounts, which can depend on the inputs, stay those of the timed call.
+// --fresh: runs and checks the block with inputs from another seed, in the memory that holds the last call's
+// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an existing output, is
+// wrong now. Amounts, which can depend on the inputs, stay those of the timed call.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keep) return;
     const kbi_work work = run->work;
@@ -9706,8 +9722,8 @@ static void kbi_check_call(kbi_run* run) {
     run->work.checked = true;
 }
 
-// The second call: audit, warm-up, samples, and the check of the last launch's output. A function without a fiber rests
-// by returning; it is over when place.suspended is false.
+// The second call: audit, warm-up, samples, and the check of the last launch's output. A function without a fiber
+// rests by returning; it is over when place.suspended is false.
 static void kbi_measure_call(kbi_run* run) {
     if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
     run->schedule.suspended = false;
@@ -10004,7 +10020,8 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts the function of a case, which runs to its first rest, or to its end if it takes no turns with other functions.
+// Starts the function of a case, which runs to its first rest, or to its end if it takes no turns with other
+// functions.
 static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command order, bool in_turn) {
     kbi_schedule* place = &a->run.schedule;
     place->command = order;
@@ -10172,8 +10189,9 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
-// Returns how many runs at the start of a slot the slot before affects: those that differ from the median of the second
-// half by more than 0.5 % and by more than three times the deviation within that half. ns: runs of each trial.
+// Returns how many runs at the start of a slot the slot before affects: those that differ from the median of the
+// second half by more than 0.5 % and by more than three times the deviation within that half. ns: runs of each
+// trial.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -10294,8 +10312,8 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     if (free_now == KB_NONE) host += device; // the cpu backend's KB_ALLOC is host memory
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
-    // no shared buffers under a tool, which checks each block as its own allocation, nor above a size for which saving
-    // and restoring takes longer than measuring
+    // no shared buffers under a tool, which checks each block as its own allocation, nor above a size for which
+    // saving and restoring takes longer than measuring
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
@@ -10390,8 +10408,8 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval. Unusual samples
-// alone raise none. ms: the samples.
+// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval. Unusual
+// samples alone raise none. ms: the samples.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
@@ -10478,8 +10496,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us). If the error is not known: a time near that of an
-    // empty kernel.
+    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us). If the error is not known: a time near that
+    // of an empty kernel.
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -10598,8 +10616,9 @@ static const double kbi_equivalence = 0.01; // two times within 1 % of each othe
 // Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256 in one process, row sums
 // over other pages). Without shared buffers, a difference of up to 3 % is not significant.
 static const double kbi_placement_effect = 0.03;
-// Placement of code changes a CPU's time by 1 %, which an A/A control does not show. Equal loops took 90 % more when
-// they crossed the end of a cache line, so functions of KBENCH start on one; -falign-functions=64 aligns their callees.
+// Placement of code changes a CPU's time by 1 %, which an A/A control does not show. Equal loops took 90 % more
+// when they crossed the end of a cache line, so functions of KBENCH start on one; -falign-functions=64 aligns
+// their callees.
 static const double kbi_code_effect = 0.01;
 
 // --- several processes ---
@@ -10666,8 +10685,8 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Turns the representative's record r into that of all processes. Time, interval and rates follow from the mean of the
-// log medians. A flag is raised if most processes raise it, but FEW and NOISY are about the new interval.
+// Turns the representative's record r into that of all processes. Time, interval and rates follow from the mean of
+// the log medians. A flag is raised if most processes raise it, but FEW and NOISY are about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
@@ -10728,8 +10747,9 @@ static double kbi_judge_ratio_in(const kbi_compared* c, int process, int first, 
                             kbi_judge_bias(b), a->rounds, alpha, low, high);
 }
 
-// Returns the ratio of two cases' times with its interval: in the only process, or the t interval of several processes'
-// log ratios. Errors of the subtracted biases widen it, except for launches of equal shape, whose errors cancel.
+// Returns the ratio of two cases' times with its interval: in the only process, or the t interval of several
+// processes' log ratios. Errors of the subtracted biases widen it, except for launches of equal shape, whose
+// errors cancel.
 static double kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second, double alpha,
                                    double* low, double* high) {
     const kbi_measured *a = c->m[first], *b = second < 0 ? a : c->m[second];
@@ -10815,8 +10835,8 @@ static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Compares the cases of a group: speedup over the baseline with interval and verdict, rating against the best verified
-// time, and the winner. Closes the group.
+// Compares the cases of a group: speedup over the baseline with interval and verdict, rating against the best
+// verified time, and the winner. Closes the group.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     const kbi_measured* base = c->m[0];
     double best = INFINITY, noise = NAN, low, high;
@@ -10928,7 +10948,8 @@ static double kbi_cpu_limit(const char* root) {
     return least;
 }
 
-// Reads the processor's name and the environment from the system's files. root: "", or a copy of these files in tests.
+// Reads the processor's name and the environment from the system's files. root: "", or a copy of these files in
+// tests.
 static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
         const char *name, *path, *value; // value NULL: the file's first line, or the [chosen] word in it
@@ -11353,8 +11374,9 @@ typedef struct kbi_cell {
     int width;
 } kbi_cell;
 
-// Chooses the unit of a column: the largest in which all values have a digit before the decimal point. If the largest
-// value then has more than five such digits, a larger unit is chosen, provided that the smallest value stays above 0.01.
+// Chooses the unit of a column: the largest in which all values have a digit before the decimal point. If the
+// largest value then has more than five such digits, a larger unit is chosen, provided that the smallest value
+// stays above 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the next smaller unit
     for (int i = 0; i < n; i++) {
@@ -11996,8 +12018,9 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME. A text has one
-// line. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: the signs of full width).
+// RFC 4180: a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME. A text has
+// one line. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: the signs of full
+// width).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -12014,7 +12037,8 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", blank, kb_flag_name((kb_flag)f)), blank = " ";
 }
 
-// The names in the params, counters or environment of all records, in order of appearance. The caller frees the array.
+// The names in the params, counters or environment of all records, in order of appearance. The caller frees the
+// array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -12195,8 +12219,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. A record needs two of several processes. Therefore the second process is
-// always run, and the first one leaves it as much time as it took for the batch itself.
+// Whether there is no time for another group. A record needs two of several processes. Therefore the second
+// process is always run, and the first one leaves it as much time as it took for the batch itself.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -12212,8 +12236,8 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
   >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Head of a message from a worker to the supervisor. Its data follow as they lie in memory, because both processes run
-// the same program.
+// Head of a message from a worker to the supervisor. Its data follow as they lie in memory, because both processes
+// run the same program.
 typedef struct kbi_message {
     uint32_t magic;
     int32_t type, index; // kbi_message_type; index of the case in the plan
@@ -12466,7 +12490,8 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that every option writes to its own file, and none to the file of stdout or stderr. False after an error message.
+// Checks that every option writes to its own file, and none to the file of stdout or stderr. False after an error
+// message.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -12856,8 +12881,8 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
         kbi_receive_result(s, i, &m);
 }
 
-// The worker has ended (limit 0), or is over its limit in seconds and is ended here: the case that it was in failed, or
-// the first that waits. A worker that ends outside all cases is replaced twice before a case fails.
+// The worker has ended (limit 0), or is over its limit in seconds and is ended here: the case that it was in
+// failed, or the first that waits. A worker that ends outside all cases is replaced twice before a case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12966,7 +12991,8 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
 }
 
-// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, NULL when the cases are measured.
+// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, NULL when the cases are
+// measured.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -13084,8 +13110,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects the CUDA calls of the blocks of all cases before `end`, and more, so that one process serves several groups.
-// That process replaces the worker meanwhile. Without CUPTI, the first verdict holds for all cases.
+// Inspects the CUDA calls of the blocks of all cases before `end`, and more, so that one process serves several
+// groups. That process replaces the worker meanwhile. Without CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -13122,8 +13148,8 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     s->instruments = instruments;
 }
 
-// With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the group,
-// or if the first process had no time for it.
+// With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the
+// group, or if the first process had no time for it.
 static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
     kbi_budget* left = &s->budget;
     double* share = b->share + (first - b->first);
@@ -13192,8 +13218,8 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the cases that were measured: the samples of each process, all processes of a case, its profile, and the cases
-// of a group against each other. Each case gets a record.
+// Judges the cases that were measured: the samples of each process, all processes of a case, its profile, and the
+// cases of a group against each other. Each case gets a record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
@@ -13364,8 +13390,8 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// Adds the plan's cases on this device to the budget. Returns the longest time in seconds that they can take, and sets
-// their number. devices: number of devices still to be measured, this one included.
+// Adds the plan's cases on this device to the budget. Returns the longest time in seconds that they can take, and
+// sets their number. devices: number of devices still to be measured, this one included.
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
@@ -13663,9 +13689,9 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description of a
-// comparison, which gives what the others leave out; NULL: this is the first. body NULL: a block. A case with a fault
-// keeps only its name and implementation.
+// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description
+// of a comparison, which gives what the others leave out; NULL: this is the first. body NULL: a block. A case with
+// a fault keeps only its name and implementation.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -13852,7 +13878,8 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 #if defined(KBENCH_SHARED)
 // For a binding, before the first measurement: takes durations of empty kernels by CUPTI, as a process with
-// KBI_REFERENCE writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are invalid.
+// KBI_REFERENCE writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are
+// invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif

@@ -5608,7 +5608,8 @@ static const kbi_plot* kbi_output_plot(const char* name) {
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++) kbi_offer(&best, kbi_plots[i].name);
     if (plot) return plot;
     if (best.distance <= 3)
-        kbi_error("--plot: no figure is called '%s'; the nearest name is '%s' (--help all lists them)", name, best.name);
+        kbi_error("--plot: no figure is called '%s'; the nearest name is '%s' (--help all lists them)", name,
+                  best.name);
     else
         kbi_error("--plot: no figure is called '%s' (--help all lists them)", name);
     return NULL;
