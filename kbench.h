@@ -4847,7 +4847,7 @@ enum {
     KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS | KBI_RARE) \
     KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", KBI_RARE) \
     KBI_BARE(x, version, "version", "out", "print the version", KBI_RARE) \
-    KBI_BARE(x, env, "env", "look inside", "print the machine; with two files, the differences", \
+    KBI_BARE(x, env, "env", "inspect", "print the machine; with two files, the differences", \
       KBI_INSTEAD | KBI_IN_LOAD) \
     x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
       KBI_IN_LOAD)
@@ -5377,7 +5377,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     }
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
         i->on = false, i->value = NULL;
-        if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "look inside", i->help,
+        if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "inspect", i->help,
                             KBI_MEASURES | (i->host ? 0 : KBI_GPU)))
             return false;
     }

@@ -39,18 +39,18 @@ KBI_CODE_BEGIN
 
 // clang-format off
 #define KBI_INSPECT_OPTIONS(x)                                                                                  \
-    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies and calls of each block (CUPTI)", KBI_GPU)  \
-    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*,\
+    KBI_BARE(x, profile, "profile", "inspect", "kernels, copies and calls of each block (CUPTI)", KBI_GPU)  \
+    x(counters, "counters", "[=SET]", "inspect", "hardware counters: few, usual, all or names", const char*,\
         kbi_take_counters, KBI_ANY, 0)                                                                          \
-    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                   \
+    KBI_TEXT(x, trace, "trace", "FILE", "inspect", "the same as a timeline for Perfetto",                   \
         KBI_GPU | KBI_WRITES | KBI_RARE) \
-    KBI_BARE(x, energy, "energy", "look inside", "joules per launch (NVML); 3 s more per case",                 \
+    KBI_BARE(x, energy, "energy", "inspect", "joules per launch (NVML); 3 s more per case",                 \
         KBI_GPU | KBI_MEASURES | KBI_RARE) \
-    KBI_BARE(x, sass, "sass", "look inside", "machine code of the longest kernel (cuobjdump)",                  \
+    KBI_BARE(x, sass, "sass", "inspect", "machine code of the longest kernel (cuobjdump)",                  \
         KBI_GPU | KBI_RARE) \
-    x(ncu, "ncu", "[=SET]", "look inside", "counters from ncu: a set, or metrics A,B", const char*,             \
+    x(ncu, "ncu", "[=SET]", "inspect", "counters from ncu: a set, or metrics A,B", const char*,             \
         kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
-    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies from nsys; keeps its report", const char*,    \
+    x(nsys, "nsys", "[=FILE]", "inspect", "kernels and copies from nsys; keeps its report", const char*,    \
         kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
 // clang-format on
 
@@ -66,24 +66,21 @@ static struct kbi_inspect_values {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_INSPECT_OPTIONS(KBI_X)
 #undef KBI_X
-} kbi_sought;
+} kbi_inspect_given;
 
-// A set is one word; names of metrics contain "__".
+// --counters takes the name of a set, or names of metrics, which contain "__".
 static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
     if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
-    return kbi_error(
-               "--counters takes few, usual or all, or names of metrics, for example --counters=dram__bytes.sum, "
-               "not '%s'",
-               value),
-           false;
+    kbi_error("--counters takes few, usual or all, or names of metrics such as dram__bytes.sum, not '%s'", value);
+    return false;
 }
 
 static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
-    return kbi_error("--ncu takes a set of ncu, for example --ncu=full, or names of metrics, not '%s'", value), false;
+    return kbi_error("--ncu takes a set of ncu such as full, or names of metrics, not '%s'", value), false;
 }
 
 static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
@@ -99,22 +96,20 @@ static const kb_option kbi_inspect_rows[] = {
 #undef KBI_X
 };
 
-static void kbi_inspect_start(void) { memset(&kbi_sought, 0, sizeof kbi_sought); }
+static void kbi_inspect_start(void) { memset(&kbi_inspect_given, 0, sizeof kbi_inspect_given); }
 
-// Options that profile GPU work need exactly one GPU.
+// Checks that an option that profiles GPU work can have its GPU. Returns false after an error message.
 static bool kbi_inspect_agree(void) {
     const kbi_options* o = kbi_options_now;
-    static const int looks[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
-    for (int i = 0; i < KBI_COUNT(looks); i++) {
+    static const int tools[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
+    for (int i = 0; i < KBI_COUNT(tools); i++) {
         const char* why = NULL;
-        if (!kbi_sought.on[looks[i]]) continue;
-        if (kbi_is(o->device, "all") && looks[i] != KBI_INSPECT_energy)
+        if (kbi_is(o->device, "all") && tools[i] != KBI_INSPECT_energy)
             why = "it profiles one GPU; select it with --device N";
-        else if (kbi_is(o->device, "cpu"))
-            why = "it profiles GPU work, and --device cpu uses no GPU";
-        else if (!KBI_CUDA && !o->device)
-            why = "it profiles GPU work, and this program was built without CUDA; build it with nvcc";
-        if (why) return kbi_error("--%s: %s", kbi_inspect_rows[looks[i]].name, why), false;
+        else if (kbi_is(o->device, "cpu") || (!KBI_CUDA && !o->device))
+            why = "it profiles GPU work; --device cpu and a build without CUDA have none";
+        if (why && kbi_inspect_given.on[tools[i]])
+            return kbi_error("--%s: %s", kbi_inspect_rows[tools[i]].name, why), false;
     }
     return true;
 }
@@ -141,7 +136,7 @@ static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
     in->counters--;
 }
 
-static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not counted
+static double kbi_counter_value(const kbi_inside* in, const char* name) { // NaN: not counted
     for (int64_t i = 0; i < in->counters; i++)
         if (kbi_is(kbi_counters_of(in)[i].name, name)) return kbi_counters_of(in)[i].value;
     return NAN;
@@ -150,7 +145,7 @@ static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not 
 typedef struct kbi_sum { // the events with the same name, grid and block
     const kbi_event* of; // the first of these events
     int64_t calls;
-    double total, least, most; // ns
+    double total; // ns
 } kbi_sum;
 
 typedef struct kbi_profile {
@@ -179,19 +174,16 @@ static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event*
     uint64_t key = 14695981039346656037u;
     const int32_t like[] = { e->kind,    e->name,     e->grid[0],  e->grid[1],
                              e->grid[2], e->block[0], e->block[1], e->block[2] };
-    double ns = (double)(e->end - e->start);
     for (int i = 0; i < KBI_COUNT(like); i++) key = (key ^ (uint32_t)like[i]) * 1099511628211u;
     kbi_mapped* slot = kbi_map_find(known, key);
     if (!slot->key) {
-        kbi_sum fresh = { e, 0, 0, INFINITY, 0 };
+        kbi_sum fresh = { e, 0, 0 };
         kbi_map_take(known, slot, key, *n);
         sums[(*n)++] = fresh;
     }
     kbi_sum* s = &sums[slot->at];
     s->calls++;
-    s->total += ns;
-    s->least = KBI_MIN(s->least, ns);
-    s->most = KBI_MAX(s->most, ns);
+    s->total += (double)(e->end - e->start);
 }
 
 typedef struct kbi_edge { // the begin or the end of an event
@@ -231,7 +223,7 @@ static void kbi_profile_free(kbi_profile* p) {
     KBENCH_FREE(p->host);
 }
 
-static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
+static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     size_t n = (size_t)in->events + 1;
     kbi_map known = KBI_BLANK;
     kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
@@ -337,17 +329,6 @@ static void kbi_perf_open_slots(void) {
     }
 }
 
-static void kbi_perf_say(int error) {
-    if (error == EACCES || error == EPERM)
-        kbi_insight_say(
-            "this system forbids the counters. sysctl kernel.perf_event_paranoid=2 allows them; a container also "
-            "needs --cap-add PERFMON");
-    else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV)
-        kbi_insight_say("this processor has no counters; virtual machines often hide them");
-    else
-        kbi_insight_say("this system has no counters: perf_event_open: %s", strerror(error));
-}
-
 static bool kbi_perf_open(kb_state* kb) {
     (void)kb;
     int error = 0, n = 0;
@@ -356,7 +337,11 @@ static bool kbi_perf_open(kb_state* kb) {
         if (kbi_perf.files[i] < 0 && !error) error = errno;
         n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
     }
-    if (!n) kbi_perf_say(error);
+    if (!n && (error == EACCES || error == EPERM))
+        kbi_insight_say("this system forbids the counters. sysctl kernel.perf_event_paranoid=2 allows them; a "
+                        "container also needs --cap-add PERFMON");
+    else if (!n)
+        kbi_insight_say("no counters; virtual machines often hide them (perf_event_open: %s)", strerror(error));
     for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
     if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
@@ -658,7 +643,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
 }
 
 // Stores one record. Runs on a thread of CUPTI while the engine waits.
-static void kbi_activity_look(const kbi_activity* r) {
+static void kbi_activity_record(const kbi_activity* r) {
     kbi_recorded to;
     memset(&to, 0, sizeof to);
     to.event.cause = -1;
@@ -703,7 +688,7 @@ static bool kbi_activity_open(kb_state* kb) {
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
     if (error) return false;
     c->flush(1); // delivers the records of the set-up
-    c->look = kbi_activity_look;
+    c->look = kbi_activity_record;
     kbi_meter.insight.runs = -1;
     kbi_meter.insight.began = kbi_now();
     return true;
@@ -928,7 +913,7 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_ranging { // state of the case
+static struct kbi_range_state { // state of the case
     int (*calls[KBI_RANGE_COUNT])(uint64_t*);
     uint64_t host, profiler; // objects of CUPTI
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
@@ -938,18 +923,18 @@ static struct kbi_ranging { // state of the case
     bool cold_asked; // asked once per process
     double cold;     // the result of kbi_range_cold
     kbi_text availability, config, data;
-} kbi_ranging;
+} kbi_range_state;
 
 #define KBI_WORD_OF(p) ((uint64_t)(uintptr_t)(p))
 
 // Calls a function of the profiler. Returns false after reporting the reason.
 static bool kbi_range(kbi_range_call call, uint64_t* words) {
     char why[400];
-    int (*f)(uint64_t*) = kbi_ranging.calls[call];
+    int (*f)(uint64_t*) = kbi_range_state.calls[call];
     words[0] = kbi_range_calls[call].size;
     int error = f ? f(words) : 27;
-    if (!error || kbi_ranging.failed) return !error;
-    kbi_ranging.failed = true;
+    if (!error || kbi_range_state.failed) return !error;
+    kbi_range_state.failed = true;
     if (f)
         kbi_insight_say("%s", kbi_cupti_why(kbi_range_calls[call].name, error, why));
     else
@@ -958,7 +943,7 @@ static bool kbi_range(kbi_range_call call, uint64_t* words) {
     return false;
 }
 
-static void kbi_range_room(kbi_text* t, uint64_t bytes) {
+static void kbi_range_reserve(kbi_text* t, uint64_t bytes) {
     kbi_text_free(t);
     t->s = (char*)kbi_grow(NULL, (size_t)bytes);
     memset(t->s, 0, (size_t)bytes);
@@ -967,28 +952,21 @@ static void kbi_range_room(kbi_text* t, uint64_t bytes) {
 
 // Whether the library can profile this GPU.
 static bool kbi_range_supported(int device) {
-    static const char* const why[] = { "this libcupti.so does not know its architecture",
-                                       "SLI",
-                                       "it is a virtual GPU, for which the host's administrator must allow profiling",
-                                       "confidential computing is on",
-                                       "it is a CMP",
-                                       "WSL" };
+    enum { KBI_RANGE_YES = 3 };
     uint64_t p[7] = { 0, 0, (uint32_t)device };
-    uint32_t is[8]; // device, supported, architecture, ...; 3: yes
+    uint32_t answer[2]; // device, supported
     if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
-    memcpy(is, &p[2], sizeof is);
-    if (is[1] == 3) return true;
-    int i = 0;
-    while (i < KBI_COUNT(why) && is[2 + i] == 3) i++;
-    return kbi_insight_say("this GPU cannot be profiled: %s",
-                           i < KBI_COUNT(why) ? why[i] : "it may be a MIG instance"),
+    memcpy(answer, &p[2], sizeof answer);
+    if (answer[1] == KBI_RANGE_YES) return true;
+    return kbi_insight_say("this GPU cannot be profiled. Possible reasons: a virtual GPU or MIG instance, confidential "
+                           "computing, WSL, or a libcupti.so that is older than the GPU"),
            false;
 }
 
 // Adds a metric if the chip has it, because one unknown metric would make the whole configuration fail. named: the
 // user requested it by name.
 static void kbi_range_offer(const char* metric, const char* name, const char* unit, bool named) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t p[8] = { kbi_range_calls[KBI_RANGE_METRIC].size, 0, r->host, KBI_WORD_OF(metric) };
     bool has = r->calls[KBI_RANGE_METRIC] && r->calls[KBI_RANGE_METRIC](p) == 0;
     if (!has && named) kbi_insight_say("this chip has no metric %s", metric);
@@ -1001,30 +979,30 @@ static void kbi_range_offer(const char* metric, const char* name, const char* un
 static bool kbi_range_choose(const char* set) {
     bool named = set && strstr(set, "__");
     int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2;
-    kbi_ranging.n = 0;
+    kbi_range_state.n = 0;
     for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
         if (kbi_chip_metrics[i].set <= most)
             kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit, false);
-    snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
-    for (char* p = kbi_ranging.own; *p;) {
+    snprintf(kbi_range_state.own, sizeof kbi_range_state.own, "%s", named ? set : "");
+    for (char* p = kbi_range_state.own; *p;) {
         char* name = p;
         p += strcspn(p, ",");
         if (*p) *p++ = 0;
         if (*name) kbi_range_offer(name, name, "", true);
     }
-    return kbi_ranging.n > 0;
+    return kbi_range_state.n > 0;
 }
 
 // Computes the configuration of the hardware for a set of metrics on a chip; needs no GPU.
 static bool kbi_range_configure(const char* chip, const char* set) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t host[6] = { 0, 0, 0, KBI_WORD_OF(chip), KBI_WORD_OF(r->availability.s), 0 };
     if (!kbi_range(KBI_RANGE_HOST, host)) return false;
     r->host = host[5];
     if (!kbi_range_choose(set)) return false;
     uint64_t add[5] = { 0, 0, r->host, KBI_WORD_OF(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
     if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
-    kbi_range_room(&r->config, size[3]);
+    kbi_range_reserve(&r->config, size[3]);
     uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD_OF(r->config.s) };
     uint64_t passes[5] = { 0, 0, size[3], KBI_WORD_OF(r->config.s), 0 };
     if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
@@ -1033,11 +1011,11 @@ static bool kbi_range_configure(const char* chip, const char* set) {
 }
 
 static void kbi_range_find(void* library) {
-    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_range_state.calls[i]);
 }
 
 static void kbi_range_end(void) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host };
     if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
     if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
@@ -1050,7 +1028,7 @@ static void kbi_range_end(void) {
 // Sets up the profiler of this context with one range around the block. kbench runs the block again for each pass.
 static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     int (*current)(void**) = NULL;
     void* context = NULL;
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
@@ -1060,7 +1038,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
-    kbi_range_room(&r->availability, room[3]);
+    kbi_range_reserve(&r->availability, room[3]);
     room[4] = KBI_WORD_OF(r->availability.s);
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
@@ -1068,7 +1046,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     r->profiler = enable[3];
     uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD_OF(r->metrics), (uint64_t)r->n, 1, 1, 0 };
     if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
-    kbi_range_room(&r->data, size[7]);
+    kbi_range_reserve(&r->data, size[7]);
     uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD_OF(r->data.s) };
     uint64_t set[12] = { 0, 0, r->profiler, r->config.n, KBI_WORD_OF(r->config.s), r->data.n };
     set[6] = KBI_WORD_OF(r->data.s), set[7] = (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32;
@@ -1077,23 +1055,23 @@ static bool kbi_range_begin(int device, const char* set_of) {
 }
 
 // Counts one pass: everything between begin and end. Afterwards: whether another pass is needed.
-static void kbi_range_pass(void) {
-    uint64_t start[3] = { 0, 0, kbi_ranging.profiler },
-             push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD_OF("block") };
+static void kbi_range_pass_begin(void) {
+    uint64_t start[3] = { 0, 0, kbi_range_state.profiler },
+             push[4] = { 0, 0, kbi_range_state.profiler, KBI_WORD_OF("block") };
     cudaStreamSynchronize(kbi_meter.gpu.stream);
     if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
 }
 
-static bool kbi_range_passed(int passes) {
-    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
+static bool kbi_range_pass_end(int passes) {
+    uint64_t pop[3] = { 0, 0, kbi_range_state.profiler }, stop[6] = { 0, 0, kbi_range_state.profiler, 0, 0, 0 };
+    if (!kbi_range_state.failed) kbi_range(KBI_RANGE_POP, pop);
     cudaDeviceSynchronize();
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
-    return !kbi_ranging.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
+    if (!kbi_range_state.failed) kbi_range(KBI_RANGE_STOP, stop);
+    return !kbi_range_state.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
 }
 
 static bool kbi_range_values(double values[KBI_METRICS]) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t decode[4] = { 0, 0, r->profiler, 0 };
     uint64_t value[9] = { 0, 0, r->host, KBI_WORD_OF(r->data.s), r->data.n };
     value[6] = KBI_WORD_OF(r->metrics), value[7] = (uint64_t)r->n, value[8] = KBI_WORD_OF(values);
@@ -1103,7 +1081,7 @@ static bool kbi_range_values(double values[KBI_METRICS]) {
 
 static bool kbi_range_library(void) {
     char why[400];
-    kbi_ranging.failed = false;
+    kbi_range_state.failed = false;
     if (!kbi_cupti_load()) return kbi_insight_say("%s", kbi_cupti_shut(why)), false;
     kbi_range_find(kbi_meter.cupti.library);
     return true;
@@ -1127,9 +1105,9 @@ static double kbi_range_cold(const kbi_machine* m) {
     for (bool more = good; more;) {
         kbi_gpu_read(probe, size);
         kbi_range_evict();
-        kbi_range_pass();
+        kbi_range_pass_begin();
         kbi_gpu_read(probe, size);
-        more = kbi_range_passed(++passes);
+        more = kbi_range_pass_end(++passes);
     }
     good = good && kbi_range_values(values);
     kbi_range_end();
@@ -1149,7 +1127,7 @@ static bool kbi_counters_open(kb_state* kb) {
     kbi_meter.insight.passes = 0;
     kbi_look_persisting();
     if (!kbi_range_library()) return false;
-    bool good = kbi_range_begin(run->machine->device, kbi_sought.counters);
+    bool good = kbi_range_begin(run->machine->device, kbi_inspect_given.counters);
     if (!good) kbi_range_end();
     return good;
 }
@@ -1157,18 +1135,18 @@ static bool kbi_counters_open(kb_state* kb) {
 static int64_t kbi_counters_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->recipe->mode != KBI_HOT) kbi_range_evict();
-    kbi_range_pass();
+    kbi_range_pass_begin();
     return 1;
 }
 
 static bool kbi_counters_end(kb_state* kb) {
     (void)kb;
-    return kbi_range_passed(++kbi_meter.insight.passes);
+    return kbi_range_pass_end(++kbi_meter.insight.passes);
 }
 
 static void kbi_counters_close(kb_state* kb) {
     kbi_run* run = kb->run;
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     double values[KBI_METRICS];
     bool good = !kbi_failed(run) && kbi_range_values(values);
     for (int i = 0; i < r->n && good; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
@@ -1189,7 +1167,7 @@ static void kbi_counters_close(kb_state* kb) {
 // count is the DRAM traffic plus what may still be in L2. Otherwise it is the L2 traffic. A count above the
 // declaration is no error: data that is read twice is compulsory traffic only once.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
-    double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
+    double dram = kbi_counter_value(in, "dram_bytes"), l2 = kbi_counter_value(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
     double most = far ? dram + size : l2;
     char said[40], seen[40], times[40];
@@ -1208,15 +1186,15 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
 // Compares declared operations with the largest number that the counted instructions can have done. Comparisons,
 // roots and exponentials have no agreed count. Tensor core instructions are not compared.
 static double kbi_counted_flops(const kbi_inside* in) { // operations of f32 and f64 that are certain
-    return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
-           kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+    return kbi_counter_value(in, "fadd") + kbi_counter_value(in, "fmul") + 2 * kbi_counter_value(in, "ffma") + kbi_counter_value(in, "dadd") +
+           kbi_counter_value(in, "dmul") + 2 * kbi_counter_value(in, "dfma");
 }
 
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
-    double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
-    double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
-    double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
-                  32 * kbi_counted(in, "xu_instructions");
+    double fp32 = kbi_counter_value(in, "fp32_instructions"), fp64 = kbi_counter_value(in, "fp64_instructions");
+    double fp16 = kbi_counter_value(in, "fp16_instructions"), tensor = kbi_counter_value(in, "tensor_instructions");
+    double most = fp32 + kbi_counter_value(in, "ffma") + fp64 + kbi_counter_value(in, "dfma") + 4 * fp16 +
+                  32 * kbi_counter_value(in, "xu_instructions");
     double sure = kbi_counted_flops(in);
     char said[40], seen[40];
     bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
@@ -1235,7 +1213,7 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
 // the profiler (H200). The profiled time itself is then removed.
 static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
     static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
-    const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
+    const double longer = kbi_counter_value(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
     kbi_counter* of = kbi_counters_at(in);
     for (int64_t i = 0; i < in->counters; i++)
         for (int k = 0; k < KBI_COUNT(shares) && longer > 1; k++)
@@ -1256,11 +1234,11 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
                  { "sm_pct", "busiest pipe", "compute" } };
     const double enough = 60; // percent
     kbi_text why = KBI_BLANK;
-    double most = 0, warps = kbi_counted(in, "occupancy_pct");
+    double most = 0, warps = kbi_counter_value(in, "occupancy_pct");
     const char* bound = "latency";
     int n = 0;
     for (int i = 0; i < KBI_COUNT(rows); i++) {
-        double x = kbi_counted(in, rows[i].counter);
+        double x = kbi_counter_value(in, rows[i].counter);
         if (!kbi_finite(x)) continue;
         if (x > most && x >= enough) bound = rows[i].bound;
         most = KBI_MAX(most, x);
@@ -1286,14 +1264,14 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
 // are counted. Returns the number of levels.
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
-    double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
+    double sure = kbi_counted_flops(in), tensor = kbi_counter_value(in, "tensor_instructions");
     // some f16 instructions run on the tensor pipe
-    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions");
+    bool moves = !(tensor > 0) || 32 * tensor == kbi_counter_value(in, "fp16_instructions");
     double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
     int n = 0;
     if (r->status != KB_OK || !(flops > 0)) return 0;
     for (int i = 0; i < KBI_COUNT(names); i++) {
-        double bytes = kbi_counted(in, names[i][1]);
+        double bytes = kbi_counter_value(in, names[i][1]);
         if (!(bytes > 0)) continue;
         memset(&out[n], 0, sizeof out[n]);
         snprintf(out[n].name, sizeof out[n].name, "%s", names[i][0]);
@@ -1306,7 +1284,7 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
 // A case counts as cold only if the counters confirm that the eviction works.
 static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     const double enough = 90;
-    double gone = kbi_counted(in, "evicted_pct");
+    double gone = kbi_counter_value(in, "evicted_pct");
     if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
     kbi_judge_say(r,
@@ -1329,8 +1307,8 @@ static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* ma
 // For host work: the share of the processor's slots that waited for memory, if the processor counts it. Cache
 // misses alone prove nothing, because most of them overlap with other work.
 static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
-    double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
-    if (!kbi_finite(kbi_counted(in, "cycles"))) return;
+    double memory = kbi_counter_value(in, "memory_bound_pct"), backend = kbi_counter_value(in, "backend_bound_pct");
+    if (!kbi_finite(kbi_counter_value(in, "cycles"))) return;
     if (kbi_finite(memory))
         kbi_judge_say(r, "bound by memory for %.0f %% of the processor's issue slots", memory);
     else if (kbi_finite(backend))
@@ -1347,7 +1325,7 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
     kbi_judge_counted_time(r, in);
     kbi_judge_energy(r, in, machine);
     if (r->status == KB_OK && in->counters) {
-        r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
+        r->occupancy_achieved = kbi_counter_value(in, "occupancy_pct");
         kbi_judge_declared_bytes(r, in, machine);
         kbi_judge_declared_flops(r, in);
         kbi_judge_bound(r, in);
@@ -1366,32 +1344,32 @@ typedef struct kbi_metric { // a number of a kernel over its launches
     double sum, weight; // an average is sum / weight; weight 0: the value is sum
 } kbi_metric;
 
-typedef struct kbi_look { // the launches of a kernel with one grid and block in the timed block of a case; or the
+typedef struct kbi_launches { // the launches of a kernel with one grid and block in the timed block of a case; or the
                           // total of all its kernels
     int number;           // of the case, as encoded in its marks
     bool whole;           // for the total: the end mark was seen as well
     const char* kernel;   // NULL: the total
     const char *grid, *block;
     int64_t calls;
-    double ns, least, most;
+    double ns;
     kbi_metric* of;
     int n;
-} kbi_look;
+} kbi_launches;
 
-typedef struct kbi_looks { // entries of a case are consecutive, the total first
-    kbi_look* of;
+typedef struct kbi_launch_list { // entries of a case are consecutive, the total first
+    kbi_launches* of;
     int n;
     kbi_arena text;
-} kbi_looks;
+} kbi_launch_list;
 
-static void kbi_looks_free(kbi_looks* l) {
+static void kbi_launch_list_free(kbi_launch_list* l) {
     for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
     KBENCH_FREE(l->of);
     kbi_arena_free(&l->text);
     memset(l, 0, sizeof *l);
 }
 
-static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: no entry of this case
+static const kbi_launches* kbi_launches_total(const kbi_launch_list* l, int number) { // NULL: no entry of this case
     for (int i = 0; i < l->n; i++)
         if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
     return NULL;
@@ -1399,7 +1377,7 @@ static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: n
 
 static double kbi_metric_value(const kbi_metric* m) { return m->weight > 0 ? m->sum / m->weight : m->sum; }
 
-static double kbi_look_value(const kbi_look* l, const char* name) {
+static double kbi_launches_value(const kbi_launches* l, const char* name) {
     for (int i = 0; i < l->n; i++)
         if (kbi_is(l->of[i].name, name)) return kbi_metric_value(&l->of[i]);
     return NAN;
@@ -1446,7 +1424,7 @@ static bool kbi_ends(const char* s, const char* end) {
 
 // Adds a launch of `ns`. Sums, times and bytes are added. For launch parameters the largest value is kept. All
 // other metrics are shares or rates, averaged with the duration as weight.
-static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
+static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x, double ns) {
     char base[40];
     int at = 0;
     x *= kbi_unit_base(unit, base);
@@ -1469,13 +1447,13 @@ static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const c
         m->sum += x * ns, m->weight += ns;
 }
 
-static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
+static int kbi_launches_find(kbi_launch_list* l, int number, const char* kernel, const char* grid, const char* block) {
     for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
         if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
             kbi_same_text(l->of[i].block, block))
             return i;
-    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
-    kbi_look* to = &l->of[l->n];
+    if (l->n % 16 == 0) l->of = (kbi_launches*)kbi_grow(l->of, sizeof(kbi_launches) * (size_t)(l->n + 16));
+    kbi_launches* to = &l->of[l->n];
     memset(to, 0, sizeof *to);
     to->number = number;
     to->kernel = kbi_arena_text(&l->text, kernel);
@@ -1486,7 +1464,7 @@ static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const cha
 
 // Parses a number as tools print it under LC_ALL=C, where a comma groups thousands. Returns false for text such as
 // n/a.
-static bool kbi_looks_number(const char* s, double* out) {
+static bool kbi_tool_number(const char* s, double* out) {
     char text[64], *end;
     size_t n = 0;
     for (bool point = false; *s && n + 1 < sizeof text; s++) {
@@ -1501,8 +1479,8 @@ static bool kbi_looks_number(const char* s, double* out) {
 
 // --- CSV, parsed in place, one record at a time ---
 
-typedef struct kbi_reading {
-    kbi_looks* to;
+typedef struct kbi_csv_reader {
+    kbi_launch_list* to;
     char* at;
     char **cells, **head, **units; // of this record; of the heading; of the row of units
     int n, size, n_head;
@@ -1511,9 +1489,9 @@ typedef struct kbi_reading {
     kbi_metric* of; // of the launch that is being read, in its own units
     int n_of, room;
     double ns;
-} kbi_reading;
+} kbi_csv_reader;
 
-static bool kbi_record_next(kbi_reading* r) {
+static bool kbi_csv_next(kbi_csv_reader* r) {
     char *p = r->at, *to, end;
     r->n = 0;
     do {
@@ -1536,31 +1514,31 @@ static bool kbi_record_next(kbi_reading* r) {
 }
 
 // The index of the column with this name, alone or followed by a unit in parentheses; -1: none.
-static int kbi_column_of(const kbi_reading* r, const char* name) {
+static int kbi_csv_column(const kbi_csv_reader* r, const char* name) {
     size_t n = strlen(name);
     for (int i = 0; i < r->n_head; i++)
         if (strncmp(r->head[i], name, n) == 0 && (!r->head[i][n] || strchr(" (", r->head[i][n]))) return i;
     return -1;
 }
 
-static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": no such column
+static char* kbi_csv_cell(const kbi_csv_reader* r, const char* name) { // "": no such column
     static char none[1] = "";
-    int i = kbi_column_of(r, name);
+    int i = kbi_csv_column(r, name);
     return i >= 0 && i < r->n ? r->cells[i] : none;
 }
 
-static char** kbi_cells_kept(char** old, const kbi_reading* r) {
+static char** kbi_csv_row_copy(char** old, const kbi_csv_reader* r) {
     old = (char**)kbi_grow(old, sizeof(char*) * (size_t)r->n);
     memcpy(old, r->cells, sizeof(char*) * (size_t)r->n);
     return old;
 }
 
 // The number in a column whose heading has a unit, for example "Duration (ns)"; NaN: none.
-static double kbi_headed(const kbi_reading* r, const char* name) {
+static double kbi_column_number(const kbi_csv_reader* r, const char* name) {
     char unit[40], base[40];
     double x;
-    int i = kbi_column_of(r, name);
-    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], &x)) return NAN;
+    int i = kbi_csv_column(r, name);
+    if (i < 0 || i >= r->n || !kbi_tool_number(r->cells[i], &x)) return NAN;
     const char* open = strchr(r->head[i], '(');
     snprintf(unit, sizeof unit, "%.*s", open ? (int)KBI_MIN(strcspn(open + 1, ")"), (size_t)30) : 0,
              open ? open + 1 : "");
@@ -1570,7 +1548,7 @@ static double kbi_headed(const kbi_reading* r, const char* name) {
 // --- launches ---
 
 // The grid of a mark encodes the case: 2 n + 1 before its block, 2 n + 2 after it.
-static void kbi_mark_seen(kbi_reading* r, const char* grid_text) {
+static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
     const char *p = grid_text, *end = strstr(p, ", "); // in (1,025, 1, 1), the first comma groups thousands
@@ -1579,25 +1557,21 @@ static void kbi_mark_seen(kbi_reading* r, const char* grid_text) {
     digits[n] = 0;
     int grid = (int)strtol(digits, NULL, 10);
     if (grid % 2 == 0 && r->inside >= 0 && r->inside == grid / 2 - 1)
-        r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
+        r->to->of[kbi_launches_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
     r->inside = grid % 2 ? grid / 2 : -1;
-    if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+    if (r->inside >= 0) kbi_launches_find(r->to, r->inside, NULL, NULL, NULL);
     r->ended = NAN;
 }
 
 // A launch is complete: it is a mark, or it belongs to the current case.
-static void kbi_launch_over(kbi_reading* r, const char* kernel, const char* grid, const char* block) {
+static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char* grid, const char* block) {
     bool mark = strncmp(kernel, "kbi_null", 8) == 0;
-    if (mark) kbi_mark_seen(r, grid);
+    if (mark) kbi_csv_mark(r, grid);
     for (int k = 0; k < 2 && !mark && r->inside >= 0; k++) {
-        int at = k ? kbi_look_find(r->to, r->inside, kernel, grid, block)
-                   : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
-        kbi_look* l = &r->to->of[at];
-        if (r->ns > 0) {
-            l->least = l->calls ? KBI_MIN(l->least, r->ns) : r->ns;
-            l->most = KBI_MAX(l->most, r->ns);
-            l->ns += r->ns;
-        }
+        int at = k ? kbi_launches_find(r->to, r->inside, kernel, grid, block)
+                   : kbi_launches_find(r->to, r->inside, NULL, NULL, NULL);
+        kbi_launches* l = &r->to->of[at];
+        if (r->ns > 0) l->ns += r->ns;
         l->calls++;
         for (int i = 0; i < r->n_of; i++)
             kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
@@ -1607,7 +1581,7 @@ static void kbi_launch_over(kbi_reading* r, const char* kernel, const char* grid
 }
 
 // The texts must outlive the aggregation.
-static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
+static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit, double x) {
     char base[40];
     if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
     if (r->n_of == r->room) {
@@ -1625,57 +1599,57 @@ static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }
 
-static void kbi_ncu_record(kbi_reading* r) {
-    const char* id = kbi_cell_of(r, "ID");
+static void kbi_ncu_record(kbi_csv_reader* r) {
+    const char* id = kbi_csv_cell(r, "ID");
     double x;
     if (kbi_is(r->cells[0], "ID")) {
-        r->head = kbi_cells_kept(r->head, r);
+        r->head = kbi_csv_row_copy(r->head, r);
         r->n_head = r->n;
         KBENCH_FREE(r->units);
         r->units = NULL;
     } else if (!*id && !r->units && r->n == r->n_head) {
-        r->units = kbi_cells_kept(r->units, r);
-    } else if (isdigit((unsigned char)*id) && r->n > kbi_column_of(r, "Grid Size")) {
+        r->units = kbi_csv_row_copy(r->units, r);
+    } else if (isdigit((unsigned char)*id) && r->n > kbi_csv_column(r, "Grid Size")) {
         for (int i = 0; i < r->n && i < r->n_head; i++)
-            if (kbi_ncu_metric(r->head[i]) && kbi_looks_number(r->cells[i], &x))
-                kbi_launch_metric(r, r->head[i], r->units ? r->units[i] : "", x);
-        kbi_launch_over(r, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"), kbi_cell_of(r, "Block Size"));
+            if (kbi_ncu_metric(r->head[i]) && kbi_tool_number(r->cells[i], &x))
+                kbi_csv_metric(r, r->head[i], r->units ? r->units[i] : "", x);
+        kbi_csv_launch_end(r, kbi_csv_cell(r, "Kernel Name"), kbi_csv_cell(r, "Grid Size"), kbi_csv_cell(r, "Block Size"));
     }
 }
 
 // --- nsys: one row per launch, copy or memset, in the order of their start ---
 
-static void kbi_nsys_record(kbi_reading* r) {
+static void kbi_nsys_record(kbi_csv_reader* r) {
     static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
-    char of[2][80], *name = kbi_cell_of(r, "Name");
-    double start = kbi_headed(r, "Start"), ns = kbi_headed(r, "Duration"), bytes = kbi_headed(r, "Bytes");
-    double registers = kbi_headed(r, "Reg/Trd");
+    char of[2][80], *name = kbi_csv_cell(r, "Name");
+    double start = kbi_column_number(r, "Start"), ns = kbi_column_number(r, "Duration"), bytes = kbi_column_number(r, "Bytes");
+    double registers = kbi_column_number(r, "Reg/Trd");
     bool memory = strncmp(name, "[CUDA mem", 9) == 0;
     if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
     for (int k = 0; k < 2; k++)
-        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
-                 kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
+        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_csv_cell(r, shape[k][0]),
+                 kbi_csv_cell(r, shape[k][1]), kbi_csv_cell(r, shape[k][2]));
     if (memory) of[0][0] = of[1][0] = 0;
     r->ns = ns;
-    kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
-    kbi_launch_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
-    if (memory && kbi_finite(bytes)) kbi_launch_metric(r, "nsys.memory_bytes", "byte", bytes);
-    if (kbi_finite(registers)) kbi_launch_metric(r, "launch__registers_per_thread", "register/thread", registers);
+    kbi_csv_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
+    kbi_csv_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
+    if (memory && kbi_finite(bytes)) kbi_csv_metric(r, "nsys.memory_bytes", "byte", bytes);
+    if (kbi_finite(registers)) kbi_csv_metric(r, "launch__registers_per_thread", "register/thread", registers);
     int before = r->inside;
-    kbi_launch_over(r, name, of[0], of[1]);
+    kbi_csv_launch_end(r, name, of[0], of[1]);
     if (r->inside < 0 || r->inside != before) return;
     // from the first start to the last end, with gaps; it grows with each row
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
     double more = end - (kbi_finite(r->ended) ? r->ended : start);
-    kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
+    kbi_launches* all = &r->to->of[kbi_launches_find(r->to, r->inside, NULL, NULL, NULL)];
     kbi_metric_add(r->to, all, "nsys.span_ns", "ns", more, 1);
     r->ended = end;
 }
 
 // Adds the records of a file. Returns false if it has another format.
-static bool kbi_looks_read(kbi_looks* to, const char* text) {
+static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
     static const char* const heads[] = { "\"ID\"", "Start" };
-    kbi_reading r;
+    kbi_csv_reader r;
     const char* begin = NULL;
     int nsys = 0;
     for (const char* line = text; line && *line && !begin;) {
@@ -1689,8 +1663,8 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
     r.to = to;
     r.inside = -1;
     char* copy = r.at = kbi_keep_text(begin);
-    for (bool head = true; kbi_record_next(&r); head = false) {
-        if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
+    for (bool head = true; kbi_csv_next(&r); head = false) {
+        if (head) r.head = kbi_csv_row_copy(r.head, &r), r.n_head = r.n;
         if (!head && nsys) kbi_nsys_record(&r);
         if (!head && !nsys) kbi_ncu_record(&r);
         // skips lines that tools and programs print between records
@@ -1706,8 +1680,8 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
 }
 
 // Copies the metrics of a case into its record, after the counters of the benchmark function.
-static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) {
-    const kbi_look* l = kbi_look_all(looks, number);
+static void kbi_record_launches(kb_result* r, const kbi_launch_list* looks, int number) {
+    const kbi_launches* l = kbi_launches_total(looks, number);
     if (!l || !l->n) return;
     int64_t n = r->counters.n, u = r->counter_units.n;
     kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
@@ -1725,7 +1699,7 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
     }
     r->counters.of = values, r->counters.n = n;
     r->counter_units.of = units, r->counter_units.n = u;
-    double x = kbi_look_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
+    double x = kbi_launches_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
     if (kbi_finite(x)) r->occupancy_achieved = x;
 }
 
@@ -1735,75 +1709,57 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 
 enum { KBI_PROFILE_ROWS = 10 }; // most rows of each kind
 
-static void kbi_profile_name(kbi_text* t, const char* name, int room) {
-    int most = KBI_MAX(room, 8), used;
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
-    kbi_puts(t, "      ");
-    if (kbi_width(clean.s, clean.n) > most) { // the beginning of a kernel's name matters most
-        clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
-        kbi_puts(&clean, "..");
-    }
-    kbi_put(t, clean.s, clean.n);
-    kbi_putf(t, "%*s", KBI_MAX(room - kbi_width(clean.s, clean.n), 0), "");
-    kbi_text_free(&clean);
-}
-
-// Prints parts of a line, separated by commas, on as many lines as necessary.
-KBI_PRINTF(4, 5) static void kbi_profile_part(kbi_text* t, int* at, int width, const char* format, ...) {
-    enum { KBI_INDENT = 8 };
-    char part[160];
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(part, sizeof part, format, list);
-    va_end(list);
-    if (*at && *at + 2 + n <= width)
-        kbi_puts(t, ", "), *at += 2 + n;
-    else
-        kbi_putf(t, "%s%*s", *at ? ",\n" : "", (int)KBI_INDENT, ""), *at = (int)KBI_INDENT + n;
-    kbi_puts(t, part);
+// Wraps a text under an indent.
+static void kbi_profile_wrap(kbi_text* t, int indent, int width, const char* text) {
+    kbi_table table;
+    memset(&table, 0, sizeof table);
+    table.how.width = width;
+    table.text = *t;
+    kbi_table_wrap(&table, indent, text);
+    *t = table.text;
+    kbi_arena_free(&table.scratch);
 }
 
 static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
     char bytes[40];
-    int at = 0;
+    kbi_text s = KBI_BLANK;
     if (e->kind == KBI_EVENT_KERNEL) {
-        kbi_profile_part(t, &at, width, "%dx%dx%d blocks of %dx%dx%d", e->grid[0], e->grid[1], e->grid[2],
-                         e->block[0], e->block[1], e->block[2]);
+        kbi_putf(&s, "%dx%dx%d blocks of %dx%dx%d, ", e->grid[0], e->grid[1], e->grid[2], e->block[0], e->block[1],
+                 e->block[2]);
         if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
-            kbi_profile_part(t, &at, width, "clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
-        kbi_profile_part(t, &at, width, "%d registers", e->registers);
-        kbi_profile_part(t, &at, width, "shared %s", kbi_show_bytes(e->shared, bytes));
-        if (e->local) kbi_profile_part(t, &at, width, "local %s", kbi_show_bytes(e->local, bytes));
+            kbi_putf(&s, "clusters of %dx%dx%d, ", e->cluster[0], e->cluster[1], e->cluster[2]);
+        kbi_putf(&s, "%d registers, shared %s", e->registers, kbi_show_bytes(e->shared, bytes));
+        if (e->local) kbi_putf(&s, ", local %s", kbi_show_bytes(e->local, bytes));
         if (e->limit)
-            kbi_profile_part(t, &at, width, "%.0f%% of the warps (limit: %s)", (double)e->occupancy,
-                             kbi_limit_names[e->limit]);
+            kbi_putf(&s, ", %.0f%% of the warps (limit: %s)", (double)e->occupancy, kbi_limit_names[e->limit]);
     } else if (e->bytes) {
-        kbi_profile_part(t, &at, width, "%s each", kbi_show_bytes((double)e->bytes, bytes));
+        kbi_putf(&s, "%s each", kbi_show_bytes((double)e->bytes, bytes));
     }
-    if (at) kbi_puts(t, "\n");
+    if (s.n) kbi_profile_wrap(t, 8, width, s.s);
+    kbi_text_free(&s);
 }
 
 // Prints sums, one line each, the longest first.
 static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
                              double all, int width) {
-    bool wide = width >= 100;
-    int room = KBI_MAX(width - (wide ? 64 : 42), 16);
-    char a[40], b[40], c[40], d[40], share[40];
+    int room = KBI_MAX(width - 42, 16);
+    char a[40], b[40], share[40];
     double rest = 0;
     if (!n) return;
     kbi_putf(t, "    %-*s %6s %10s %6s %10s", room + 2, title, "calls", "total", "share", "mean");
-    if (wide) kbi_putf(t, " %10s %10s", "least", "most");
     kbi_puts(t, "\n");
     for (int i = 0; i < n; i++) {
         const kbi_sum* s = &sums[i];
         if (i >= KBI_PROFILE_ROWS) rest += s->total;
         if (i >= KBI_PROFILE_ROWS) continue;
-        kbi_profile_name(t, kbi_event_name(in, s->of), room);
+        kbi_text clean = KBI_BLANK, name = KBI_BLANK;
+        kbi_clean(&clean, kbi_event_name(in, s->of)), kbi_put(&clean, "", 0);
+        kbi_cut(&name, clean.s, room);
+        kbi_putf(t, "      %s%*s", name.s, room - kbi_width(name.s, name.n), "");
+        kbi_text_free(&clean), kbi_text_free(&name);
         kbi_putf(t, " %6lld %10s %6s %10s", (long long)s->calls, kbi_show_time(s->total * 1e-6, a),
                  kbi_show_percent(all > 0 ? s->total / all : (double)NAN, share),
                  kbi_show_time(s->total / (double)s->calls * 1e-6, b));
-        if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
         kbi_puts(t, "\n");
         kbi_profile_shape(t, s->of, width);
     }
@@ -1817,22 +1773,24 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     kbi_profile p;
     char title[64], a[40], b[40], c[40];
     if (!in || !in->events) return;
-    kbi_profile_of(&p, in);
+    kbi_profile_fill(&p, in);
     snprintf(title, sizeof title, "on the GPU in %d runs", in->runs);
     kbi_profile_sums(t, in, title, p.device, p.n_device, p.device_ns, width);
     kbi_profile_sums(t, in, "calls on the host", p.host, p.n_host, p.host_ns, width);
-    kbi_putf(t, "    per run: %s from first start to last end, ", kbi_show_time(p.span * 1e-6, a));
+    kbi_text s = KBI_BLANK;
+    kbi_putf(&s, "per run: %s from first start to last end, ", kbi_show_time(p.span * 1e-6, a));
     if (p.gaps > 0)
-        kbi_putf(t, "%s of it busy, %s in %s gaps\n", kbi_show_percent(p.busy / p.span, b),
+        kbi_putf(&s, "%s of it busy, %s in %s gaps", kbi_show_percent(p.busy / p.span, b),
                  kbi_show_time(p.gap_ns * 1e-6, c), kbi_digits(p.gaps, 2, title));
     else
-        kbi_puts(t, "no gaps\n");
-    kbi_putf(t, "    host time: %s per run", kbi_show_time(p.run * 1e-6, a));
-    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
-    if (p.overlap > 0) kbi_putf(t, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
-    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(t, "; two or more at once for %s of the time", kbi_show_percent(p.concurrent, a));
-    kbi_puts(t, "\n");
+        kbi_puts(&s, "no gaps");
+    kbi_putf(&s, "; host time: %s per run", kbi_show_time(p.run * 1e-6, a));
+    if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
+    if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
+    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
+    if (p.concurrent > 0) kbi_putf(&s, "; two or more at once for %s of the time", kbi_show_percent(p.concurrent, a));
+    kbi_profile_wrap(t, 4, width, s.s);
+    kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
     kbi_profile_free(&p);
 }
@@ -2031,7 +1989,7 @@ static void kbi_code_show(const kb_result* r) {
     int lines = 0;
     kbi_table_flush(&kbi_control.run.table);
     memset(&p, 0, sizeof p);
-    if (r->inside && r->inside->events) kbi_profile_of(&p, r->inside);
+    if (r->inside && r->inside->events) kbi_profile_fill(&p, r->inside);
     for (int i = 0; i < p.n_device && !hot; i++)
         if (p.device[i].of->kind == KBI_EVENT_KERNEL) hot = p.device[i].of;
     bool here = kbi_tool_find("cuobjdump", tool);
@@ -2059,18 +2017,18 @@ static void kbi_code_show(const kb_result* r) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // For a profiler: runs the block once more in a call of its own, hot after a first run.
-static void kbi_look_call(kbi_run* run, int number) {
+static void kbi_marked_call(kbi_run* run, int number) {
     run->call.mark = number;
     run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
-#define KBI_LOOK "KBENCH_LOOK" // the file in which the profiled program reports its progress
+#define KBI_PROFILED "KBENCH_PROFILED" // the file in which the profiled program reports its progress
 
 // --- the profiled program: this program in another process ---
 
 // Whether the program reached its end. *at: the last case begun; -1: none.
-static bool kbi_look_told(const char* path, int* at) {
+static bool kbi_progress_read(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
     bool over = false;
     *at = -1;
@@ -2087,14 +2045,14 @@ static bool kbi_look_told(const char* path, int* at) {
 
 // Runs each case's check, and its block between marks. The file gets a line for each case begun ("at 3"), then "done",
 // or "no GPU".
-static int kbi_look_main(const kbi_options* o) {
+static int kbi_profiled_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_control.run;
     kbi_plan plan;
-    const char* told = getenv(KBI_LOOK);
+    const char* told = getenv(KBI_PROFILED);
     int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
     FILE* f = file < 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s %s: %s", KBI_LOOK, told, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // programs that a benchmark starts are not profiled
+    if (!f) return kbi_error("%s %s: %s", KBI_PROFILED, told, strerror(errno)), KBI_EXIT_USAGE;
+    unsetenv(KBI_PROFILED); // programs that a benchmark starts are not profiled
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
     s->recipe.device = (int)o->gpu;
@@ -2108,7 +2066,7 @@ static int kbi_look_main(const kbi_options* o) {
         fprintf(f, "at %d\n", i), fflush(f);
         kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
         kbi_check_call(run);
-        if (run->m.status == KB_OK) kbi_look_call(run, i);
+        if (run->m.status == KB_OK) kbi_marked_call(run, i);
         if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device state is lost with this process
     }
     KBENCH_FREE(run);
@@ -2119,27 +2077,30 @@ static int kbi_look_main(const kbi_options* o) {
 
 // --- the profiler ---
 
-typedef struct kbi_vendor { // a running tool
+// The files of a tool; those of nsys follow from the name of the report.
+enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
+static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
+                                                "report.nsys-rep", "report.sqlite" };
+
+typedef struct kbi_vendor { // an external profiler and its files
     kbi_supervisor* s;
-    const char *name, *report; // report: without its extension
-    char tool[512];
-    char folder[200], told[240], csv[240], words[240], own[240];
-    kbi_text command; // each word ends with a zero byte
-    int n;
-    kbi_looks* looks;
+    const char *name, *report; // report: path without its extension
+    char tool[512], folder[200], files[4][240];
+    kbi_text command; // in shell syntax
+    kbi_launch_list* looks;
 } kbi_vendor;
 
 enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
 } kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
-static kbi_looks kbi_vendor_looks[KBI_COUNT(kbi_vendors)]; // what the tools saw
+static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // what the tools saw
 
 // Checks before the run that the requested tool is available. Returns false after an error message.
-static bool kbi_vendor_there(int vendor) {
+static bool kbi_vendor_available(int vendor) {
     char tool[512];
     const char* name = kbi_vendors[vendor].name;
-    if (getenv(KBI_LOOK)) return true; // this is the profiled program
+    if (getenv(KBI_PROFILED)) return true; // this is the profiled program
     if (kbi_profiled())
         return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one. Leave out "
                          "either.",
@@ -2154,21 +2115,7 @@ static bool kbi_vendor_there(int vendor) {
 }
 
 static void kbi_vendor_word(kbi_vendor* v, const char* word) {
-    kbi_put(&v->command, word, strlen(word) + 1);
-    v->n++;
-}
-
-static void kbi_vendor_begin(kbi_vendor* v) {
-    v->command.n = 0, v->n = 0;
-    kbi_vendor_word(v, v->tool);
-}
-
-static void kbi_vendor_words(kbi_vendor* v, const char* words) { // words are separated by blanks
-    char word[80];
-    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
-        kbi_vendor_word(v, word);
-    }
+    kbi_puts(&v->command, " "), kbi_put_quoted(&v->command, word);
 }
 
 // Adds this program with its own command line, without the options that start tools.
@@ -2195,19 +2142,19 @@ static void kbi_vendor_self(kbi_vendor* v) {
 
 // Clocks stay as in the timed runs. Caches are flushed before each kernel if the timed samples are cold.
 static void kbi_ncu_words(kbi_vendor* v) {
-    const char* set = kbi_sought.ncu;
-    kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
-    kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
-    kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
-    kbi_vendor_word(v, v->csv);
+    const char* set = kbi_inspect_given.ncu;
+    kbi_puts(&v->command, " --profile-from-start off --target-processes application-only --clock-control none");
+    kbi_putf(&v->command, " --cache-control %s", v->s->recipe.mode == KBI_COLD ? "all" : "none");
+    kbi_puts(&v->command, " --print-units base --page raw --csv --log-file");
+    kbi_vendor_word(v, v->files[KBI_FILE_CSV]);
     kbi_vendor_word(v, !set || strstr(set, "__") ? "--metrics" : "--set");
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
 // The whole process is traced, which does not slow the blocks. Only work between marks counts.
 static void kbi_nsys_words(kbi_vendor* v) {
-    kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
-    kbi_vendor_words(v, "--force-overwrite=true --output");
+    kbi_puts(&v->command, " profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
+    kbi_puts(&v->command, " --force-overwrite=true --output");
     kbi_vendor_word(v, v->report);
 }
 
@@ -2215,23 +2162,10 @@ static void kbi_nsys_words(kbi_vendor* v) {
 static void kbi_nsys_stats(kbi_vendor* v) {
     char file[300];
     snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
-    kbi_vendor_begin(v);
-    kbi_vendor_words(v, "stats --format csv --force-export=true --report cuda_gpu_trace");
+    v->command.n = 0;
+    kbi_vendor_word(v, v->tool);
+    kbi_puts(&v->command, " stats --format csv --force-export=true --report cuda_gpu_trace");
     kbi_vendor_word(v, file);
-}
-
-// Prints the command in shell syntax.
-static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
-    kbi_text line = KBI_BLANK;
-    kbi_puts(&line, " LC_ALL=C");
-    if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
-    const char* word = v->command.s;
-    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
-        kbi_puts(&line, " ");
-        kbi_put_quoted(&line, word);
-    }
-    kbi_warn("--%s:%s", v->name, line.s);
-    kbi_text_free(&line);
 }
 
 static int64_t kbi_size_of(const char* path) {
@@ -2239,32 +2173,35 @@ static int64_t kbi_size_of(const char* path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-static const double kbi_stalls = 10; // multiple of --timeout, because a case takes longer under a profiler
+static const double kbi_vendor_patience = 10; // multiple of --timeout, because a case takes longer under a profiler
 
-// Runs the command and waits; words: the file for its output. If a case makes no progress, the command is stopped.
-// Returns the status of waitpid; -1: no process was started, or it was stopped.
-static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
-    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
-    char* word = v->command.s;
+// Prints and runs the command, with its output in a file, and waits. Stops it if a case makes no progress. Returns the
+// status of waitpid; -1: no process was started, or it was stopped.
+static int kbi_vendor_run(kbi_vendor* v, const char* output, bool profiled) {
+    kbi_text script = KBI_BLANK, said = KBI_BLANK;
+    char shell[] = "/bin/sh", c[] = "-c";
     int status = -1;
-    double limit = kbi_stalls * v->s->o->timeout;
-    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
-    argv[v->n] = NULL;
+    double limit = kbi_vendor_patience * v->s->o->timeout;
+    if (profiled) kbi_putf(&said, " %s=%s", KBI_PROFILED, v->files[KBI_FILE_PROGRESS]);
+    kbi_warn("--%s: LC_ALL=C%s%s", v->name, said.n ? said.s : "", v->command.s);
+    kbi_text_free(&said);
+    kbi_putf(&script, "exec%s", v->command.s);
+    char* argv[] = { shell, c, script.s, NULL };
     fflush(NULL);
     pid_t parent = getpid(), process = fork(), ended = 0;
     if (process < 0) kbi_error("cannot start a process: %s", strerror(errno));
     if (process == 0) {
         setpgid(0, 0);
-        if (looked) setenv(KBI_LOOK, v->told, 1);
+        if (profiled) setenv(KBI_PROFILED, v->files[KBI_FILE_PROGRESS], 1);
         setenv("LC_ALL", "C", 1);
-        kbi_exec(argv, words, true, parent);
+        kbi_exec(argv, output, true, parent);
     }
-    KBENCH_FREE(argv);
+    kbi_text_free(&script);
     if (process < 0) return -1;
     int64_t moved = kbi_now(), size = 0;
     bool stopped = false;
     while ((ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        int64_t now = kbi_size_of(v->told) + kbi_size_of(words);
+        int64_t now = kbi_size_of(v->files[KBI_FILE_PROGRESS]) + kbi_size_of(output);
         if (now != size) size = now, moved = kbi_now();
         bool late = kbi_seconds_since(moved) > limit;
         if ((late || kbi_control.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
@@ -2277,38 +2214,34 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
 // --- error messages ---
 
 static const struct {
-    const char *sign, *cure;
-} kbi_vendor_ills[] = {
-    { "ERR_NVGPUCTRPERM",
-      "only an administrator may read the GPU's counters (RmProfilingAdminOnly: 1 in "
-      "/proc/driver/nvidia/params). Run as root, start the container with --cap-add=SYS_ADMIN, or load the driver "
-      "with NVreg_RestrictProfilingToAdminUsers=0" },
+    const char *sign, *cure; // sign: part of the tool's error message
+} kbi_vendor_errors[] = {
+    { "ERR_NVGPUCTRPERM", "only an administrator may read the GPU's counters. Run as root, start the container with "
+                          "--cap-add=SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0" },
     { "MIG", "this is a MIG instance that shares the counters with others. Use an instance with the whole GPU, or "
              "turn MIG off (nvidia-smi -mig 0)" },
     { "resource was unavailable",
       "another profiler uses the GPU's counters. End it, or pause it (DCGM: dcgmi profile --pause)" },
     { "nsight-compute-lock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
     { "InterprocessLock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
-    { "not supported on device",
-      "this ncu cannot profile this GPU. A newer one may support it; under WSL and on a virtual GPU "
-      "the host must allow profiling" },
+    { "not supported on device", "this ncu cannot profile this GPU. A newer one may support it; under WSL and on a "
+                                 "virtual GPU the host must allow profiling" },
     { "driver is not compatible", "the driver is too old for this ncu. Use the ncu of the driver's CUDA version" },
-    // unrecognised or unrecognized option
-    { "nrecogni", "this version does not know the options above. Use a newer one" },
+    { "nrecogni", "this version does not know the options above. Use a newer one" }, // unrecogni[sz]ed option
 };
 
 // Reports a failure in one line: the remedy if the error is known, otherwise the tool's own words.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text said = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
-    kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
-    kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
+    kbi_file_text(v->files[KBI_FILE_CSV], &said), kbi_puts(&said, "\n");
+    kbi_file_text(v->files[KBI_FILE_OUTPUT], &said), kbi_puts(&said, "\n");
     for (char *line = said.s, *next; *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next) *next++ = 0;
         bool wrong = strstr(line, "rror") || strstr(line, "ERR");
-        for (int i = 0; i < KBI_COUNT(kbi_vendor_ills) && wrong && !cure; i++)
-            if (strstr(line, kbi_vendor_ills[i].sign)) cure = kbi_vendor_ills[i].cure;
+        for (int i = 0; i < KBI_COUNT(kbi_vendor_errors) && wrong && !cure; i++)
+            if (strstr(line, kbi_vendor_errors[i].sign)) cure = kbi_vendor_errors[i].cure;
         if (wrong && !*first) first = line;
         if (*line) last = line;
     }
@@ -2319,7 +2252,7 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
                   WTERMSIG(status));
     else if (status < 0)
         kbi_error("--%s: %s was stopped, because there was no progress in %g s; raise --timeout to wait longer",
-                  v->name, v->name, kbi_stalls * v->s->o->timeout);
+                  v->name, v->name, kbi_vendor_patience * v->s->o->timeout);
     else
         kbi_error("--%s: %s failed (exit code %d); its output: %.200s", v->name, v->name, WEXITSTATUS(status),
                   *first ? first : last);
@@ -2333,25 +2266,24 @@ static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
     if (nsys) kbi_nsys_stats(v);
-    if (nsys) kbi_vendor_run(v, v->csv, false);
-    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys) kbi_vendor_say(v, false);
+    if (nsys) kbi_vendor_run(v, v->files[KBI_FILE_CSV], false);
+    if (kbi_file_text(v->files[KBI_FILE_CSV], &csv)) kbi_tool_csv_read(v->looks, csv.s);
     kbi_text_free(&csv);
 }
 
 // Runs the tool. Returns false if it saw nothing.
-static bool kbi_vendor_look(kbi_vendor* v) {
+static bool kbi_vendor_profile(kbi_vendor* v) {
     int at;
-    kbi_vendor_begin(v);
+    kbi_vendor_word(v, v->tool);
     if (kbi_is(v->name, "ncu"))
         kbi_ncu_words(v);
     else
         kbi_nsys_words(v);
     kbi_vendor_self(v);
-    kbi_vendor_say(v, true);
-    int status = kbi_vendor_run(v, v->words, true);
+    int status = kbi_vendor_run(v, v->files[KBI_FILE_OUTPUT], true);
     if (kbi_control.interrupted) return true;
     kbi_vendor_read(v);
-    bool over = kbi_look_told(v->told, &at);
+    bool over = kbi_progress_read(v->files[KBI_FILE_PROGRESS], &at);
     if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
@@ -2361,17 +2293,14 @@ static bool kbi_vendor_look(kbi_vendor* v) {
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {
-    const char *folder = getenv("TMPDIR"), *file = kbi_sought.nsys;
-    struct {
-        char* of;
-        const char* name;
-    } files[] = { { v->told, "told" }, { v->csv, "csv" }, { v->words, "words" }, { v->own, "report" } };
+    const char *folder = getenv("TMPDIR"), *file = kbi_inspect_given.nsys;
     snprintf(v->folder, sizeof v->folder, "%.150s/kbench-%s-%ld", folder && *folder ? folder : "/tmp", v->name,
              (long)getpid());
     if (mkdir(v->folder, 0700) != 0)
         return kbi_error("--%s: cannot create %s: %s", v->name, v->folder, strerror(errno)), false;
-    for (int i = 0; i < KBI_COUNT(files); i++) snprintf(files[i].of, 240, "%.200s/%s", v->folder, files[i].name);
-    v->report = v->own;
+    for (int i = 0; i < KBI_COUNT(v->files); i++)
+        snprintf(v->files[i], sizeof v->files[i], "%.200s/%s", v->folder, kbi_vendor_file_names[i]);
+    v->report = v->files[KBI_FILE_REPORT];
     if (!file) return true;
     size_t n = strlen(file);
     v->report = kbi_arena_text_n(&v->looks->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
@@ -2379,10 +2308,9 @@ static bool kbi_vendor_files(kbi_vendor* v) {
 }
 
 static void kbi_vendor_remove(const kbi_vendor* v) {
-    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.sqlite" };
     char path[240];
-    for (int i = 0; i < KBI_COUNT(left); i++) {
-        snprintf(path, sizeof path, "%.200s/%s", v->folder, left[i]);
+    for (int i = 0; i < KBI_COUNT(kbi_vendor_file_names); i++) {
+        snprintf(path, sizeof path, "%.200s/%s", v->folder, kbi_vendor_file_names[i]);
         unlink(path);
     }
     rmdir(v->folder);
@@ -2394,10 +2322,10 @@ static bool kbi_vendor_before(int vendor) {
     memset(&v, 0, sizeof v);
     v.s = &kbi_control.run;
     v.name = kbi_vendors[vendor].name;
-    v.looks = &kbi_vendor_looks[vendor];
+    v.looks = &kbi_vendor_launches[vendor];
     bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
     if (seen) {
-        seen = kbi_vendor_look(&v);
+        seen = kbi_vendor_profile(&v);
         kbi_vendor_remove(&v);
     }
     kbi_text_free(&v.command);
@@ -2409,7 +2337,7 @@ static bool kbi_vendor_before(int vendor) {
 static const struct {
     const char *title, *metric;
     double scale;
-} kbi_look_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
+} kbi_tool_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
                          { "DRAM %", "dram__throughput.avg.pct_of_peak_sustained_elapsed", 1 },
                          { "L2 hit %", "lts__t_sector_hit_rate.pct", 1 },
                          { "L1 hit %", "l1tex__t_sector_hit_rate.pct", 1 },
@@ -2418,29 +2346,18 @@ static const struct {
                          { "copied MB", "nsys.memory_bytes", 1e-6 },
                          { "registers", "launch__registers_per_thread", 1 } };
 
-// of the table of a tool
-static void kbi_look_name(kbi_table* t, const char* before, const char* name) {
-    enum { KBI_LOOK_NAME = 100 };
-    int used;
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
-    size_t n = kbi_fitting(clean.s, clean.n, KBI_LOOK_NAME, &used);
-    kbi_puts(&t->text, before), kbi_put(&t->text, clean.s, n), kbi_puts(&t->text, n < clean.n ? "..." : "");
-    kbi_text_free(&clean);
-}
-
-static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
+static void kbi_tool_row(kbi_table* t, const kbi_launches* l, const kbi_launches* all, unsigned wanted) {
     char out[40];
     snprintf(out, sizeof out, "%lld", (long long)l->calls);
     kbi_table_pad(t, 7, out);
     kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
     kbi_table_pad(t, 8, all->ns > 0 ? kbi_show_percent(l->ns / all->ns, out) : "-");
-    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
+    for (int c = 0; c < KBI_COUNT(kbi_tool_columns); c++)
         if (wanted >> c & 1)
             kbi_table_pad(
-                t, (int)strlen(kbi_look_columns[c].title) + 2,
-                kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
-    kbi_look_name(t, "  ", l->kernel);
+                t, (int)strlen(kbi_tool_columns[c].title) + 2,
+                kbi_show(kbi_launches_value(l, kbi_tool_columns[c].metric) * kbi_tool_columns[c].scale, 4, out));
+    kbi_puts(&t->text, "  "), kbi_cut(&t->text, kbi_table_clean(t, l->kernel), 100);
     if (l->grid && *l->grid) {
         kbi_puts(&t->text, "  "), kbi_clean(&t->text, l->grid);
         kbi_puts(&t->text, " x "), kbi_clean(&t->text, l->block ? l->block : "");
@@ -2448,48 +2365,47 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
     kbi_puts(&t->text, "\n");
 }
 
-static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
-    unsigned wanted = 0; // a bit for each of kbi_look_columns
+static void kbi_tool_show(kbi_table* t, const kbi_plan* plan, const kbi_launch_list* looks, const char* tool) {
+    unsigned wanted = 0; // a bit for each of kbi_tool_columns
     int cases = 0;
     for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
     kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
     kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
-    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
+    for (int c = 0; c < KBI_COUNT(kbi_tool_columns); c++) {
         for (int i = 0; i < looks->n; i++)
-            if (kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric))) wanted |= 1u << c;
-        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
+            if (kbi_finite(kbi_launches_value(&looks->of[i], kbi_tool_columns[c].metric))) wanted |= 1u << c;
+        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_tool_columns[c].title) + 2, kbi_tool_columns[c].title);
     }
     kbi_puts(&t->text, "  kernel, grid x block\n");
     for (int i = 0; i < plan->n; i++) {
-        const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
+        const kbi_launches *all = kbi_launches_total(looks, i), *end = looks->of + looks->n;
         const char* word = !all ? ": not seen" : all->calls ? "" : ": no GPU work";
         kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
-        for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
+        for (const kbi_launches* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_tool_row(t, l, all, wanted);
     }
 }
 
 static void kbi_vendor_after(int vendor) {
     kbi_supervisor* s = &kbi_control.run;
-    kbi_looks* seen = &kbi_vendor_looks[vendor];
-    if (seen->n) kbi_looks_show(&s->table, s->plan, seen, kbi_vendors[vendor].name);
-    kbi_looks_free(seen);
+    kbi_launch_list* seen = &kbi_vendor_launches[vendor];
+    if (seen->n) kbi_tool_show(&s->table, s->plan, seen, kbi_vendors[vendor].name);
+    kbi_launch_list_free(seen);
     kbi_table_flush(&s->table);
 }
 
-static bool kbi_ncu_ready(const char* value) { return (void)value, kbi_vendor_there(KBI_NCU); }
-static bool kbi_ncu_before(void) { return kbi_vendor_before(KBI_NCU); }
-static void kbi_ncu_amend(kb_result* r, int64_t number) {
-    kbi_record_looked(r, &kbi_vendor_looks[KBI_NCU], (int)number);
-}
-static void kbi_ncu_after(void) { kbi_vendor_after(KBI_NCU); }
-static bool kbi_nsys_ready(const char* value) { return (void)value, kbi_vendor_there(KBI_NSYS); }
-static bool kbi_nsys_before(void) { return kbi_vendor_before(KBI_NSYS); }
-static void kbi_nsys_amend(kb_result* r, int64_t number) {
-    kbi_record_looked(r, &kbi_vendor_looks[KBI_NSYS], (int)number);
-}
-static void kbi_nsys_after(void) { kbi_vendor_after(KBI_NSYS); }
-static int kbi_look_instead(const char* value) {
-    return (void)value, getenv(KBI_LOOK) ? kbi_look_main(kbi_options_now) : -1;
+// The functions of an instrument that is an external profiler.
+#define KBI_VENDOR(tool, vendor)                                                                             \
+    static bool kbi_##tool##_ready(const char* value) { return (void)value, kbi_vendor_available(vendor); }       \
+    static bool kbi_##tool##_before(void) { return kbi_vendor_before(vendor); }                               \
+    static void kbi_##tool##_after(void) { kbi_vendor_after(vendor); }                                        \
+    static void kbi_##tool##_amend(kb_result* r, int64_t number) {                                            \
+        kbi_record_launches(r, &kbi_vendor_launches[vendor], (int)number);                                         \
+    }
+KBI_VENDOR(ncu, KBI_NCU)
+KBI_VENDOR(nsys, KBI_NSYS)
+
+static int kbi_profiled_instead(const char* value) {
+    return (void)value, getenv(KBI_PROFILED) ? kbi_profiled_main(kbi_options_now) : -1;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2535,7 +2451,7 @@ static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* siz
     return 1;
 }
 
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library reports its own version
+static void kbi_nvtx_version(uint32_t version) { (void)version; } // the library reports its own version
 
 static const void* kbi_nvtx_export(uint32_t id) {
     static const struct {
@@ -2546,7 +2462,7 @@ static const void* kbi_nvtx_export(uint32_t id) {
         size_t size;
         uint32_t version, gap;
         void (*told)(uint32_t);
-    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
+    } versions = { sizeof versions, 3, 0, kbi_nvtx_version };
     return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
 }
 
@@ -2605,13 +2521,13 @@ static struct { // The option of an output is NULL if it is always active.
 static bool kbi_activity_wanted(const char* value) { // it has no option of its own
     (void)value;
     kbi_inspect_parts.activity.on =
-        kbi_sought.on[KBI_INSPECT_profile] || kbi_sought.on[KBI_INSPECT_trace] || kbi_sought.on[KBI_INSPECT_sass];
+        kbi_inspect_given.on[KBI_INSPECT_profile] || kbi_inspect_given.on[KBI_INSPECT_trace] || kbi_inspect_given.on[KBI_INSPECT_sass];
     return true;
 }
 
 // With --counters, the counters decide first whether the case was cold.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
-    if (!kbi_sought.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
+    if (!kbi_inspect_given.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
 }
 #endif
 
@@ -2620,7 +2536,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kb_instrument* i;
     kb_output* o;
     set->options = kbi_inspect_rows, set->count = KBI_INSPECT_COUNT;
-    set->values = &kbi_sought, set->given = kbi_sought.on;
+    set->values = &kbi_inspect_given, set->given = kbi_inspect_given.on;
     set->start = kbi_inspect_start, set->agree = kbi_inspect_agree;
     kb_add_options(set);
     kbi_show_range = kbi_nvtx_show;
@@ -2651,7 +2567,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kb_add_instrument(i);
     o = &kbi_inspect_parts.profile, o->option = "profile", o->below = kbi_profile_show, kb_add_output(o);
     o = &kbi_inspect_parts.sass, o->option = "sass", o->each = kbi_code_show, kb_add_output(o);
-    o = &kbi_inspect_parts.look, o->instead = kbi_look_instead, kb_add_output(o);
+    o = &kbi_inspect_parts.look, o->instead = kbi_profiled_instead, kb_add_output(o);
     o = &kbi_inspect_parts.trace, o->option = "trace", o->fill = kbi_trace, o->lines = 1;
     o->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ";
     kb_add_output(o);

@@ -1099,21 +1099,21 @@ static void test_collect(void) {
         memset(&call, 0, sizeof call);
         call.kind = callings[i].kind, call.id = callings[i].id, call.thread = callings[i].thread;
         call.correlation = callings[i].correlation, call.start = callings[i].start, call.end = callings[i].end;
-        kbi_activity_look((const kbi_activity*)(const void*)&call);
+        kbi_activity_record((const kbi_activity*)(const void*)&call);
     }
     memset(&k, 0, sizeof k);
     k.kind = KBI_ACTIVITY_KERNEL, k.name = "k", k.start = 5000, k.end = 6000, k.stream = 7, k.registers = 42;
     k.local = 24, k.static_shared = 100, k.dynamic_shared = 11, k.correlation = 1;
     for (int i = 0; i < 3; i++) k.grid[i] = 2 + i, k.block[i] = 8 + i, k.cluster[i] = 20 + i;
-    kbi_activity_look(&k);
-    k.correlation = 4, kbi_activity_look(&k); // of a call that belongs to no run
+    kbi_activity_record(&k);
+    k.correlation = 4, kbi_activity_record(&k); // of a call that belongs to no run
     memset(&c, 0, sizeof c);
     c.kind = KBI_ACTIVITY_COPY, c.which = 8, c.bytes = 123, c.start = 6000, c.end = 6500, c.stream = 9,
     c.correlation = 2;
-    kbi_activity_look((const kbi_activity*)(const void*)&c);
+    kbi_activity_record((const kbi_activity*)(const void*)&c);
     c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
-    kbi_activity_look((const kbi_activity*)(const void*)&c);
-    k.kind = 99, kbi_activity_look(&k); // of no known kind
+    kbi_activity_record((const kbi_activity*)(const void*)&c);
+    k.kind = 99, kbi_activity_record(&k); // of no known kind
     CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
     kbi_activity_collect(run);
     static const struct {
@@ -1155,7 +1155,7 @@ static void test_collect(void) {
     }
     kbi_meter.cupti.version = version;
     in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // no room
-    k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_look(&k);
+    k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_record(&k);
     CHECK_INT(in->dropped, 1);
     in->events.n = 0;
     // nothing was recorded of what the block submits
@@ -1281,7 +1281,7 @@ static void test_metrics(void) {
                  { "few", "", 6 },          { "all", "", 37 },
                  { "a__b", "", 1 },         { "a__b,c__d", "", 2 },
                  { ",a__b,,c__d,", "", 2 }, { "a__b,lacks__it", "this chip has no metric lacks__it", 1 } };
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     memset(r, 0, sizeof *r);
     CHECK(!kbi_range_choose("few")), CHECK_INT(r->n, 0);
     r->calls[KBI_RANGE_METRIC] = has_metric;
